@@ -1,10 +1,11 @@
 // The main of every test binary: Catch2's own, compiled once, plus what Bazel expects of a test.
 //
-// `bazel test --test_filter=PATTERN` picks test cases by Catch2's pattern. The results go to $XML_OUTPUT_FILE in
-// JUnit's form, one <testcase> per TEST_CASE, so that ./test can count them. The file is rewritten before each
-// case with that case marked as failed: after a crash or a timeout it names the one that never ended.
+// `bazel test --test_filter=PATTERN` picks test cases by Catch2's pattern. The results go to
+// $XML_OUTPUT_FILE in JUnit's form, one <testcase> per TEST_CASE, so that ./test can count them. The
+// file is rewritten before each case with that case marked as failed: after a crash or a timeout it
+// names the one that never ended.
 
-// Tests of the runtime install signal handlers of their own, and the sanitizers' reports say more than Catch's.
+// Tests install signal handlers of their own, and a sanitizer's report says more than Catch2's.
 #define CATCH_CONFIG_NO_POSIX_SIGNALS
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
@@ -40,8 +41,8 @@ void write_xml(const std::string& path, const std::vector<CaseResult>& results) 
   size_t failures = 0;
   for (const auto& result : results) failures += result.failure.empty() ? 0 : 1;
   std::ofstream out(path, std::ios::trunc);
-  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"catch2\" tests=\""
-      << results.size() << "\" failures=\"" << failures << "\">\n";
+  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"catch2\""
+      << " tests=\"" << results.size() << "\" failures=\"" << failures << "\">\n";
   for (const auto& result : results) {
     out << "<testcase name=\"" << escape(result.name) << "\" time=\"" << result.seconds << "\">";
     if (!result.failure.empty()) out << "<failure message=\"" << escape(result.failure) << "\"/>";

@@ -5,9 +5,10 @@ A user's WORKSPACE needs two lines after it named this repository `otp`:
     load("@otp//bazel:deps.bzl", "otp_dependencies")
     otp_dependencies()
 
-A repository that the user has defined before under the same name is left alone. bazel/setup.sh lists
-the Debian packages. Libraries come without `hdrs` and `includes`: their headers lie on the compiler's
-own search path (/usr/include), and adding that path a second time breaks `#include_next <stdlib.h>`.
+A repository that the user has defined before under the same name is left alone. bazel/setup.sh
+lists the Debian packages. Libraries come without `hdrs` and `includes`: their headers lie on the
+compiler's own search path (/usr/include), and adding that path a second time breaks
+`#include_next <stdlib.h>`.
 """
 
 _LIB = "/usr/lib/x86_64-linux-gnu"
@@ -15,9 +16,9 @@ _LIB = "/usr/lib/x86_64-linux-gnu"
 def _need(ctx, path, package):
     """Fails with the name of the Debian package when `path` is missing."""
     if not ctx.path(path).exists:
-        fail("%s is missing: install the Debian package %s (or run bazel/setup.sh)" % (path, package))
+        fail("%s is missing: install the Debian package %s" % (path, package))
 
-# --- Rule sets -----------------------------------------------------------------------------------------
+# --- Rule sets ----------------------------------------------------------------------------------
 
 _CC_RULES = [
     "cc_binary",
@@ -68,10 +69,10 @@ _debian_rules = repository_rule(
     attrs = {"path": attr.string(mandatory = True), "package": attr.string(mandatory = True)},
 )
 
-# --- Libraries -----------------------------------------------------------------------------------------
+# --- Libraries ----------------------------------------------------------------------------------
 
-# The public targets of Abseil that code here may name. Debian's 20220623 has 64 static archives that
-# refer to each other; they stand behind one target, and the linker takes only the members it needs.
+# The public targets of Abseil that code here may name. Debian's 20220623 has 64 static archives
+# that refer to each other; they stand behind one target, and the linker takes the members it needs.
 _ABSL_TARGETS = {
     "algorithm": ["algorithm", "container"],
     "base": ["base", "config", "core_headers", "dynamic_annotations", "endian"],
@@ -134,7 +135,7 @@ cc_library(name = "%s", srcs = %r, defines = %r, linkopts = %r)
         ctx.attr.linkopts,
     ))
 
-# One library of a Debian package: a header that must be there and, if it is not header-only, an archive.
+# One library of a Debian package: a header that must be there and, unless header-only, an archive.
 _system_library = repository_rule(
     implementation = _system_library_impl,
     attrs = {
@@ -147,7 +148,7 @@ _system_library = repository_rule(
     },
 )
 
-# --- The macro -----------------------------------------------------------------------------------------
+# --- The macro ----------------------------------------------------------------------------------
 
 def _maybe(rule, name, **kwargs):
     if not native.existing_rule(name):
