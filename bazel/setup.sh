@@ -1,8 +1,8 @@
 #!/bin/sh
 # The one place that installs what a build needs. ./test and ./run source it; it can be run alone.
 #
-# Installs the Debian packages that are missing (as root, or through sudo without a password: it never
-# asks) and sees to a usable HOME, which Bazel insists on. Ends with status 1 when it cannot.
+# Installs the Debian packages that are missing (as root, or through sudo without a password: it
+# never asks) and sees to a usable HOME, which Bazel insists on. Ends with status 1 when it cannot.
 
 otp_packages="
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
