@@ -1,9 +1,9 @@
 // The main of every test binary: Catch2's own, compiled once, plus what Bazel expects of a test.
 //
 // `bazel test --test_filter=PATTERN` picks test cases by Catch2's pattern. The results go to
-// $XML_OUTPUT_FILE in JUnit's form, one <testcase> per TEST_CASE, so that ./test can count them. The
-// file is rewritten before each case with that case marked as failed: after a crash or a timeout it
-// names the one that never ended.
+// $XML_OUTPUT_FILE in JUnit's form, one <testcase> per TEST_CASE, so that ./test can count them.
+// The file is rewritten before each case with that case marked as failed: after a crash or a
+// timeout it names the one that never ended.
 
 // Tests install signal handlers of their own, and a sanitizer's report says more than Catch2's.
 #define CATCH_CONFIG_NO_POSIX_SIGNALS

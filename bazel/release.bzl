@@ -111,7 +111,7 @@ def otp_release(
     """Declares the release tarball `<name>-<version>.tar.gz`.
 
     Args:
-      name: the target's name, and the release's and its program's unless release_name says otherwise.
+      name: the target's name, and the release's and its program's without a release_name.
       version: any text of letters, digits, `.`, `_`, `+`, `-`, `~`.
       binary: the cc_binary whose main calls otp::run.
       config: the YAML tree that the program reads by default.

@@ -3,8 +3,9 @@
 Usage: tally.py STATUS EVENTS.json...
 
 STATUS is what Bazel returned; EVENTS are files of --build_event_json_file. Each <testcase> of a
-target's test.xml counts; a target that did not build, or that failed without a failed case in its file
-(a crash outside a case, a leak at exit), counts as one failure. Failures are listed; the last line is
+target's test.xml counts; a target that did not build, or that failed without a failed case in its
+file (a crash outside a case, a leak at exit), counts as one failure. Failures are listed; the last
+line is
 `N passed, N failed`. Exit status: 0 when at least one case passed and none failed and STATUS is 0.
 """
 

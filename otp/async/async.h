@@ -18,13 +18,15 @@
 ///     }
 ///
 /// Lazy: nothing runs until it is awaited, and it is awaited where it is made. The result of the
-/// co_await is the returned value, or the exception that left the coroutine. Destroying an Async that
-/// has not finished destroys its frame and, with it, every object of its frame; nothing is thrown.
+/// co_await is the returned value, or the exception that left the coroutine. Destroying an Async
+/// that has not finished destroys its frame and, with it, every object of its frame; nothing is
+/// thrown.
 ///
-/// Awaiting does not recurse. A frame that awaits another one returns to the Driver, which resumes the
-/// other: five million awaits in a loop and a chain 100,000 deep use no more stack than one.
+/// Awaiting does not recurse. A frame that awaits another one returns to the Driver, which resumes
+/// the other: five million awaits in a loop and a chain 100,000 deep use no more stack than one.
 ///
-/// Not for sharing: an Async belongs to one process (one Driver) and never moves while it is awaited.
+/// Not for sharing: an Async belongs to one process (one Driver) and never moves while it is
+/// awaited.
 namespace otp {
 
 template <class T = void>
@@ -66,9 +68,9 @@ struct PromiseBase {
 
 /// Runs one chain of frames: resumes the innermost one that can go on, until it waits or ends.
 ///
-/// Invariants: (D1) at most one frame of the chain runs at a time. (D2) `top` is the innermost frame.
-/// (D3) a frame that waits for something outside leaves `next` empty; whoever ends the wait calls
-/// resume_top(). Threads: whoever holds the right to run the process.
+/// Invariants: (D1) at most one frame of the chain runs at a time. (D2) `top` is the innermost
+/// frame. (D3) a frame that waits for something outside leaves `next` empty; whoever ends the wait
+/// calls resume_top(). Threads: whoever holds the right to run the process.
 class Driver {
  public:
   Driver() = default;
@@ -123,7 +125,8 @@ class Driver {
 };
 
 template <class Promise>
-void PromiseBase::FinalAwaiter::await_suspend(std::coroutine_handle<Promise> handle) const noexcept {
+void PromiseBase::FinalAwaiter::await_suspend(
+    std::coroutine_handle<Promise> handle) const noexcept {
   PromiseBase& frame = handle.promise();
   frame.driver->pop(frame);
 }

@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-/// The one name for every atomic of the lock-free parts (inbox, slot, run queue, revocation), so that
-/// a model checker can stand in for std::atomic. Define OTP_ATOMIC_HEADER to the header of the
+/// The one name for every atomic of the lock-free parts (inbox, slot, run queue, revocation), so
+/// that a model checker can stand in for std::atomic. Define OTP_ATOMIC_HEADER to the header of the
 /// stand-in, which must define otp::Atomic<T> with the interface of std::atomic<T>.
 #ifdef OTP_ATOMIC_HEADER
 #include OTP_ATOMIC_HEADER

@@ -6,9 +6,9 @@
 /// OTP_CHECK(condition, format, values...): aborts the node when an invariant of the runtime is
 /// broken, and prints the values that broke it.
 ///
-/// For the library's own invariants only. A fault of user code is an exception and ends one process;
-/// a planned outcome is an otp::Result. The text goes to standard error, as nothing else can be
-/// trusted any more.
+/// For the library's own invariants only. A fault of user code is an exception and ends one
+/// process; a planned outcome is an otp::Result. The text goes to standard error, as nothing else
+/// can be trusted any more.
 #define OTP_CHECK(condition, ...)                                                \
   do {                                                                           \
     if (!(condition)) [[unlikely]] {                                             \

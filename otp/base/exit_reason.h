@@ -10,10 +10,10 @@ namespace otp {
 
 /// Why a process ended: what linked and monitoring processes, supervisors and callers see.
 ///
-/// OTP's reasons, with OTP's effects: `normal`, `shutdown` and {shutdown,T} are quiet ends, everything
-/// else is abnormal and makes a report; `kill` is the request that cannot be trapped and its victim's
-/// reason is `killed`; `noproc`: there was no such process. An exception that left a callback gives the
-/// pair {{Type,What},Stack}. Any other Term is a reason too.
+/// OTP's reasons, with OTP's effects: `normal`, `shutdown` and {shutdown,T} are quiet ends,
+/// everything else is abnormal and makes a report; `kill` is the request that cannot be trapped and
+/// its victim's reason is `killed`; `noproc`: there was no such process. An exception that left a
+/// callback gives the pair {{Type,What},Stack}. Any other Term is a reason too.
 ///
 /// Copying costs a pointer (and nothing but two words for the atoms). Threads: any.
 class ExitReason {
@@ -57,8 +57,9 @@ class ExitReason {
   Term term_;
 };
 
-/// Thrown to end the calling process with a reason, as Erlang's exit/1; what otp::call throws when the
-/// call cannot be answered. Catch it only to plan for that outcome; otherwise let it end the process.
+/// Thrown to end the calling process with a reason, as Erlang's exit/1; what otp::call throws when
+/// the call cannot be answered. Catch it only to plan for that outcome; otherwise let it end the
+/// process.
 class Exit : public std::exception {
  public:
   explicit Exit(ExitReason reason) : reason_(std::move(reason)) {}

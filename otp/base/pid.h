@@ -10,8 +10,8 @@ namespace otp {
 /// The address of a process: 16 bytes, plain data, safe to copy and to send.
 ///
 /// A Pid is weak: holding one keeps nothing alive, and a message to a process that has ended is
-/// dropped. It is never reused for another process (a slot whose generations are used up is retired).
-/// The default Pid names nobody; sending to it is sending to a dead process.
+/// dropped. It is never reused for another process (a slot whose generations are used up is
+/// retired). The default Pid names nobody; sending to it is sending to a dead process.
 ///
 /// OTP: pid(). Differs: pids of two Systems in one OS process may compare equal.
 struct Pid {

@@ -67,7 +67,8 @@ class Depot {
       if (tail > 0) ::munmap(reinterpret_cast<void*>(aligned + kRegionBytes), tail);
       region_ = reinterpret_cast<std::byte*>(aligned);
       region_used_ = 0;
-      if (++regions_ > 1) ::madvise(region_, kRegionBytes, MADV_HUGEPAGE);  // small programs stay small
+      // Small programs stay small.
+      if (++regions_ > 1) ::madvise(region_, kRegionBytes, MADV_HUGEPAGE);
     }
     void* piece = region_ + region_used_;
     region_used_ += kPieceBytes;

@@ -7,9 +7,10 @@
 /// Memory for letters, coroutine frames and processes: blocks of 64-byte classes, cached by each
 /// thread, freed to the cache of the thread that frees, exchanged between threads in batches.
 ///
-/// Why not malloc: a letter is made on one core and freed on another for each message between cores,
-/// which costs a general allocator 35-400 ns here and this one about 2. Blocks over kPoolBlockMax come
-/// from operator new. Memory that was once used for blocks stays with the pool for reuse.
+/// Why not malloc: a letter is made on one core and freed on another for each message between
+/// cores, which costs a general allocator 35-400 ns here and this one about 2. Blocks over
+/// kPoolBlockMax come from operator new. Memory that was once used for blocks stays with the pool
+/// for reuse.
 ///
 /// Threads: any. Under the address and thread sanitizers each block is an allocation of its own, so
 /// that they see every use after free.

@@ -24,8 +24,8 @@ class TermObject {
 /// An immutable value made of atoms, numbers, strings, pids, references, tuples and lists.
 ///
 /// Exit reasons, error details and reports are terms: they can be compared, printed in Erlang's
-/// notation, copied cheaply (a pointer) and sent to any process. Application data are plain structs,
-/// not terms.
+/// notation, copied cheaply (a pointer) and sent to any process. Application data are plain
+/// structs, not terms.
 ///
 ///     Term why = Term::tuple({Term::atom("failed_to_start_child"), Term::atom("ledger"), reason});
 ///     why.to_string();  // {failed_to_start_child,ledger,timeout}
