@@ -41,7 +41,9 @@ setup: run as root: apt-get update && apt-get install -y --no-install-recommends
   } >&2 </dev/null || otp_setup_fail "apt-get could not install$missing"
 }
 
-# Bazel keeps its output under HOME and refuses to run without one.
+# Bazel keeps its output under HOME and refuses to run without one. The `~` of .bazelrc's disk cache
+# is the home of the password file, which may not exist, so the scripts give the cache by its whole
+# name.
 otp_find_home() {
   if test -z "${HOME:-}" || ! test -w "$HOME"; then
     HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
@@ -49,6 +51,7 @@ otp_find_home() {
     mkdir -p "$HOME" || otp_setup_fail "no writable home directory"
   fi
   export HOME
+  otp_disk_cache=--disk_cache=$HOME/.cache/otp-bazel
 }
 
 otp_install_packages
