@@ -195,7 +195,6 @@ _BANNED = [
     (r"(?<![\w.>:])(?:::|std::)?system\s*\(\s*\"", "start programs through otp/io"),
     (r"(?<![\w.>:])(?:::|std::)?popen\s*\(", "start programs through otp/io"),
     (r"(?<![\w.>])(?:std::)?\b(?:strcpy|strcat|sprintf|vsprintf|strtok|gets)\s*\(", "not bounded"),
-    (r"(?<![\w.>])(?:std::)?\bato[ifl]l?\s*\(", "says nothing about errors: use std::from_chars"),
     (r"(?<![\w.>])(?:std::)?\b(?:localtime|gmtime|asctime|ctime)\s*\(", "shared state"),
     (r"(?<![\w.>])(?:std::)?\basync\s*\(\s*std::launch", "starts a thread: use a Task"),
     (r"\bstd::shared_ptr<\s*void\s*>", "name the type"),
