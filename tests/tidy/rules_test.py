@@ -66,7 +66,7 @@ _CASES = {
         ("otp/a.cc", 'system("ls");\nstd::system("ls");\nsystem.call(x);\n', [1, 2]),
         ("otp/a.cc", '// rand()\nconst char* s = "rand()";\nsnprintf(b, n, "%n", &x);\n', [3]),
         ("otp/a.cc", "int operand(int);\nrng.rand();\nlocaltime_r(&t, &tm);\n", []),
-        ("otp/a.h", "using namespace std;\n", [1]),
+        ("otp/a.h", "using namespace std;\nvoid f() {\n  using namespace b;\n}\n", [1]),
     ],
     rules.sleeps: [
         ("otp/a_test.cc", "std::this_thread::sleep_for(1s);\nusleep(3);\n", [1, 2]),
