@@ -1,0 +1,50 @@
+#include "otp/runtime/blocking_pool.h"
+
+#include <system_error>
+
+namespace otp::internal {
+
+bool BlockingPool::submit(std::unique_ptr<Work>& work) {
+  std::lock_guard lock(mutex_);
+  if (stopping_ || queue_.size() >= queue_max_) return false;
+  if (idle_ <= queue_.size() && threads_.size() < threads_max_) {
+    try {
+      threads_.emplace_back([this] { thread_main(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) return false;  // else those there are do it a little later
+    }
+  }
+  queue_.push_back(std::move(work));
+  changed_.notify_one();
+  return true;
+}
+
+void BlockingPool::thread_main() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    --idle_;
+    if (queue_.empty()) return;
+    std::unique_ptr<Work> work = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    work->run();
+    work.reset();
+    lock.lock();
+  }
+}
+
+void BlockingPool::stop() {
+  std::deque<std::unique_ptr<Work>> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    dropped.swap(queue_);
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace otp::internal

@@ -1,0 +1,233 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "otp/async/async.h"
+#include "otp/base/exit_reason.h"
+#include "otp/base/id_map.h"
+#include "otp/base/pid.h"
+#include "otp/runtime/letter.h"
+#include "otp/runtime/slot.h"
+#include "otp/runtime/timer_wheel.h"
+
+namespace otp::internal {
+
+struct Env;
+class SystemImpl;
+
+/// An operation outside the process (a socket, a child program) that uses memory of the process's frames.
+/// While one is pending, a killed process stays until the operation has answered: two-phase kill.
+///
+/// The operation's completion must reach the process as a `wake` letter whose reference is `reference`.
+/// Threads: the process, but for complete_operation() which anybody may call once.
+struct PendingOperation {
+  PendingOperation* previous = nullptr;
+  PendingOperation* next = nullptr;
+  uint64_t reference = 0;
+  bool done = false;  // set when the wake letter has been drained
+
+  /// Asks the operation to end soon. Called at most once, in the process, when it was killed.
+  virtual void cancel() noexcept = 0;
+
+ protected:
+  ~PendingOperation() = default;
+};
+
+/// Looks for a message that a receive accepts.
+class Receiver {
+ public:
+  virtual bool accepts(Letter& letter) = 0;
+
+ protected:
+  ~Receiver() = default;
+};
+
+/// The body of a process: its queue, signals, links, monitors and what it waits for. The behaviours
+/// (plain coroutine, GenServer, …) derive from it.
+///
+/// Invariants
+///  (P1) Everything here is touched only by the holder of the slot's run right (S1).
+///  (P2) queue_ holds messages in the order in which they were drained, ending at queue_last_ by
+///       identity; the last one may be the slot's anchor, whose `next` still belongs to senders.
+///  (P3) Links, monitors and watchers change only by this process's own actions and by signals it drains.
+///  (P4) Once exiting_ is set no user callback runs again; only destructors of its frames and its state.
+class Process {
+ public:
+  enum class RunEnd : uint8_t { idle, more, ended };
+  enum class Wait : uint8_t { none, yield, reply, receive, sleep, operation, message };
+
+  Process() = default;
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  virtual ~Process();
+  static void* operator new(size_t bytes) { return pool_allocate(bytes); }
+  static void operator delete(void* body, size_t bytes) noexcept { pool_free(body, bytes); }
+
+  // -- What a behaviour implements. Each runs in the process, inside the library; the behaviour brackets
+  // its calls of user code with UserScope.
+
+  /// The first thing that runs.
+  virtual void on_start() = 0;
+  /// The next message, in order, while no coroutine is active. Takes the letter: consume() it.
+  virtual void on_message(Letter* letter) = 0;
+  /// The coroutine given to start_coroutine has ended.
+  virtual void on_coroutine_done() = 0;
+  /// The time given to wait_for_message passed and no message came.
+  virtual void on_idle_timeout() {}
+  /// The process ends: destroy the user's state (frames are gone by now). Nothing else may run.
+  virtual void on_exit() noexcept {}
+  /// Answers whoever waits for this process in a way that only the behaviour knows.
+  virtual void answer_waiting() noexcept {}
+  /// For reports: what this process is, e.g. the server type's name.
+  virtual std::string_view label() const { return "process"; }
+  virtual const void* server_type() const { return nullptr; }
+
+  // -- For behaviours and awaiters, in the process.
+
+  Pid pid() const { return Pid{0, id_}; }
+  uint64_t id() const { return id_; }
+  uint64_t parent() const { return parent_; }
+  SystemImpl& system() const { return *system_; }
+  bool trap_exit() const { return trap_exit_; }
+  void set_trap_exit(bool on) { trap_exit_ = on; }
+  bool exiting() const { return exiting_; }
+  const ExitReason& exit_reason() const { return exit_reason_; }
+  Driver& driver() { return driver_; }
+
+  /// Ends the process with `reason` as soon as control is back in the library. The first reason counts.
+  void exit_with(ExitReason reason);
+  void start_coroutine(Async<void> root);
+  /// What left the root coroutine: null if it returned.
+  std::exception_ptr take_coroutine_exception();
+
+  uint64_t new_reference();
+  void consume(Letter* letter);
+  /// The oldest message, removed from the queue; null: none.
+  Letter* pop_message();
+  Letter* queue_first() const { return queue_first_; }
+  uint32_t queue_length() const { return queue_length_; }
+
+  // Waiting. begin_wait is called by an awaiter that suspends; the wait ends by itself.
+  void begin_wait(Wait what, int64_t deadline);
+  bool timed_out() const { return timed_out_; }
+  /// Call before begin_wait(Wait::reply): replies to this reference end the wait.
+  void expect_reply(uint64_t reference, uint64_t target);
+  Letter* take_reply();
+  void abandon_wait() noexcept;
+  /// Scans for a message that `receiver` accepts and removes it; null: none. `fresh` starts at the front.
+  Letter* scan(Receiver& receiver, bool fresh);
+  void set_receiver(Receiver* receiver) { receiver_ = receiver; }
+  Letter* take_received() { return std::exchange(received_, nullptr); }
+  /// Looks at everything that has arrived. False when a signal ended the process.
+  bool drain_now();
+  /// on_idle_timeout() is called if no message is handled until `deadline`.
+  void wait_for_message(int64_t deadline) { begin_wait(Wait::message, deadline); }
+  /// Counts work against the slice; false: the slice is used up, suspend.
+  bool charge(int cost) { return (budget_ -= cost) > 0; }
+
+  void add_operation(PendingOperation& operation);
+  void remove_operation(PendingOperation& operation);
+
+  // Signals, sent by this process.
+  void link(Pid other);
+  void unlink(Pid other);
+  uint64_t monitor(Pid target, uint8_t flags = 0);
+  /// True if the monitor was active.
+  bool demonitor(uint64_t reference);
+  /// Removes queued DOWN messages of `reference`, or EXIT messages of `from`.
+  void flush_down(uint64_t reference);
+  void flush_exit(uint64_t from);
+
+  /// Ties a child that was just born with these ties to this process.
+  void adopt(uint64_t child, bool linked, uint64_t monitor_reference);
+
+  // A reply that is owed although the callback has ended: the caller gets our reason if we end first.
+  void watch(uint64_t reference, uint64_t watcher, uint8_t flags = 0);
+  bool unwatch(uint64_t reference);
+
+  // Aliases: replies to these references become messages.
+  void add_alias(uint64_t reference) { relations().aliases.insert(reference); }
+  bool remove_alias(uint64_t reference) {
+    return relations_ != nullptr && relations_->aliases.erase(reference);
+  }
+
+  struct Relations {
+    struct Link {
+      uint64_t unlinking;  // 0 = active, else the id of the unlink that waits for its acknowledgement
+    };
+    struct Monitor {
+      uint64_t target;
+    };
+    struct Watcher {
+      uint64_t watcher;
+      uint8_t flags;
+    };
+    struct Alias {};
+    IdMap<Link> links;        // by pid id
+    IdMap<Monitor> monitors;  // by reference: whom we monitor
+    IdMap<Watcher> watchers;  // by reference: who gets a DOWN when we end
+    IdMap<Alias> aliases;
+    static void* operator new(size_t bytes) { return pool_allocate(bytes); }
+    static void operator delete(void* p, size_t bytes) noexcept { pool_free(p, bytes); }
+  };
+  Relations* relations_if_any() { return relations_.get(); }
+
+ private:
+  friend class SystemImpl;
+  Relations& relations() {
+    if (!relations_) relations_ = std::make_unique<Relations>();
+    return *relations_;
+  }
+
+  RunEnd run(Env& env);
+  RunEnd exit_step(Env& env);
+  void drain(Slot& slot);
+  void take_letter(Slot& slot, Letter* letter);
+  void take_signal(Slot& slot, Letter* letter);
+  void take_exit(Letter* letter);
+  void take_link_exit(Letter* letter);
+  void take_down(Letter* letter);
+  void take_reply_letter(Letter* letter);
+  void take_timer(Letter* letter);
+  void take_wake(Letter* letter);
+  void append(Letter* letter);
+  void unlink_message(Letter* previous, Letter* letter);
+  bool wait_over();
+  void arm_wait(int64_t deadline);
+  void announce_exit();
+  void answer_letter(Letter* letter, const ExitReason& reason);
+
+  SystemImpl* system_ = nullptr;
+  Slot* slot_ = nullptr;
+  uint64_t id_ = 0;
+  uint64_t parent_ = 0;
+  Letter* queue_first_ = nullptr;
+  Letter* queue_last_ = nullptr;
+  Letter* scanned_ = nullptr;  // receive: everything up to here did not match
+  Receiver* receiver_ = nullptr;
+  Letter* received_ = nullptr;
+  Driver driver_;
+  Async<void> root_;
+  uint64_t wait_reference_ = 0;
+  uint64_t wait_target_ = 0;
+  Letter* reply_ = nullptr;
+  int64_t deadline_ = TimerWheel::kNever;
+  int64_t timer_due_ = TimerWheel::kNever;  // of the armed wait timer
+  TimerId timer_ = 0;
+  std::unique_ptr<Relations> relations_;
+  PendingOperation* operations_ = nullptr;
+  ExitReason exit_reason_;
+  uint32_t queue_length_ = 0;
+  int32_t budget_ = 0;
+  uint16_t timer_core_ = 0;
+  Wait wait_ = Wait::none;
+  bool timed_out_ = false;
+  bool trap_exit_ = false;
+  bool exiting_ = false;
+  bool cancelled_ = false;  // the pending operations were asked to end
+};
+
+}  // namespace otp::internal

@@ -1,0 +1,204 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "otp/runtime/blocking_pool.h"
+#include "otp/runtime/core.h"
+#include "otp/runtime/name_table.h"
+#include "otp/runtime/slot.h"
+#include "otp/runtime/system_options.h"
+
+namespace otp::internal {
+
+/// How a new process is tied to its parent, atomically with its birth.
+struct Birth {
+  uint64_t parent = 0;          // pid id, 0 = started from outside
+  bool link = false;            // to the parent
+  uint64_t monitor = 0;         // a reference of the parent's: it gets DOWN
+};
+
+/// The parts of a System behind its public face: slots, cores, threads, names, timers, blocking lane.
+///
+/// Threads: everything here may be called by any thread that has set current_env (every library entry
+/// has); members say who touches them.
+class SystemImpl {
+ public:
+  SystemImpl(SystemOptions options, bool simulated);
+  SystemImpl(const SystemImpl&) = delete;
+  SystemImpl& operator=(const SystemImpl&) = delete;
+  ~SystemImpl();
+
+  // -- Letters and processes.
+
+  /// Delivers `letter` to the process with this id; takes it. A dead or unknown process's slot answers.
+  void deliver(uint64_t target, Letter* letter) {
+    uint32_t index = static_cast<uint32_t>(target);
+    if (index == 0 || index >= slots_.slots_max()) [[unlikely]] return deliver_to_nobody(letter);
+    letter->generation = static_cast<uint32_t>(target >> 32);
+    if (slots_[index].push(letter)) schedule_woken(index);
+  }
+  /// Starts `body`; returns its pid id, or 0 when no slot is left or the System is ending.
+  uint64_t spawn(std::unique_ptr<Process> body, const Birth& birth);
+  bool is_alive(uint64_t id) {
+    uint32_t index = static_cast<uint32_t>(id);
+    if (index == 0 || index >= slots_.slots_max()) return false;
+    uint64_t state = slots_[index].state.load(acquire);
+    return (state >> 32) == (id >> 32) && (state & kAlive);
+  }
+  Slot& slot_of(uint64_t id) { return slots_[static_cast<uint32_t>(id)]; }
+  uint64_t process_count() const;
+  uint64_t new_reference();
+
+  // -- Time.
+  int64_t now() const { return simulated_ ? virtual_now_ : monotonic_now(); }
+  TimerId arm_timer(int64_t deadline, uint64_t target, Letter* letter, uint16_t* core);
+  int64_t cancel_timer(uint16_t core, TimerId timer);
+  int64_t timer_deadline(uint16_t core, TimerId timer);
+
+  NameTable& names() { return names_; }
+  BlockingPool& blocking() { return blocking_; }
+  const SystemOptions& options() const { return options_; }
+  bool simulated() const { return simulated_; }
+  LogSink* log() const { return options_.log; }
+  uint32_t core_count() const { return static_cast<uint32_t>(cores_.size()); }
+  Core& core(uint32_t index) { return *cores_[index]; }
+
+  // -- For threads and the Simulator.
+  void start_threads();
+  void run_slot(Env& env, uint32_t index);
+  /// One slice in a simulated System; false: nothing is runnable now.
+  bool step(Env& env);
+  /// Moves virtual time to the next timer, at most to `limit`; false: no timer before that.
+  bool advance_to_next_timer(Env& env, int64_t limit);
+  void set_virtual_now(int64_t now) { virtual_now_ = now; }
+  uint64_t random();
+  uint64_t trace_hash() const { return trace_hash_; }
+  void trace(uint64_t value) { trace_hash_ = (trace_hash_ ^ value) * 0x100000001B3ull; }
+
+  /// Makes a slot runnable; the caller holds its run right. `woken`: prefer it to what waits already.
+  void schedule_woken(uint32_t index);
+  void schedule_tail(uint32_t index);
+
+  /// Ends every process, waits for it, and stops the threads. See System::~System.
+  void terminate();
+  void core_lost_by(Env& env);
+
+ private:
+  struct Worker {
+    Env env;
+    std::thread thread;
+    bool retired = false;  // guarded by handoff_mutex_
+    std::condition_variable assigned;
+  };
+
+  static int64_t monotonic_now();
+  void deliver_to_nobody(Letter* letter);
+  void undertake(Letter* letter, uint32_t index);
+  void give_birth(Slot& slot, Letter* start);
+  void bury(Slot& slot, uint32_t index);
+  uint32_t take_free_slot(Env* env);
+  void refill_free_slots(std::vector<uint32_t>& out);
+  void inject(uint32_t index);
+  void wake_idle_core();
+
+  void worker_main(Worker& worker);
+  uint32_t next_slot(Env& env, Core& core);
+  void look_around(Core& core);
+  void expire_timers(Core& core);
+  void idle(Env& env, Core& core);
+  bool spin(Core& core, int64_t until);
+  bool watch_others(Env& env, Core& core);
+  bool steal(Core& thief);
+  void park(Core& core, int64_t timeout_limit);
+  bool others_busy(const Core& core) const;
+  uint32_t take_injected(Core& core);
+
+  void monitor_main();
+  bool hand_over(Core& core, uint64_t beat);
+  Worker* spare_worker();
+  void join_retired(std::unique_lock<std::mutex>& lock);
+  void kill_all();
+  void run_leftovers(Env& env);
+  void report_what_holds();
+
+  const SystemOptions options_;
+  const bool simulated_;
+  SlotTable slots_;
+  std::vector<std::unique_ptr<Core>> cores_;
+  NameTable names_;
+  BlockingPool blocking_;
+
+  // Slots that no core keeps, and the number of slots ever used.
+  std::mutex slots_mutex_;
+  std::vector<uint32_t> free_slots_;
+  Atomic<uint32_t> slots_used_{1};  // index 0 is nobody; written under slots_mutex_
+  Atomic<uint64_t> spawned_outside_{0};
+  Atomic<uint64_t> ended_outside_{0};
+  Atomic<uint64_t> outside_references_{0};
+
+  // Slots scheduled by threads without a core, and what a full run queue gave away.
+  std::mutex injected_mutex_;
+  std::deque<uint32_t> injected_;
+  Atomic<uint32_t> injected_count_{0};
+
+  // Idle cores. seq_cst with injected_count_: see park() and inject().
+  Atomic<uint64_t> idle_mask_{0};
+  Atomic<bool> sentinel_{false};
+
+  // Threads.
+  std::mutex handoff_mutex_;                   // (R1)
+  std::list<std::unique_ptr<Worker>> workers_;  // guarded by handoff_mutex_
+  std::thread monitor_;
+  std::mutex monitor_mutex_;
+  std::condition_variable monitor_wake_;
+  bool monitor_stop_ = false;       // guarded by monitor_mutex_
+  Atomic<bool> monitor_asleep_{false};
+  bool membarrier_ = false;         // constant after start_threads
+  bool spare_warned_ = false;       // guarded by handoff_mutex_
+  Atomic<bool> stopping_{false};
+  Atomic<bool> ending_{false};
+
+  // Simulation: one thread, no atomics.
+  std::vector<uint32_t> runnable_;
+  int64_t virtual_now_ = 0;
+  uint64_t random_state_;
+  uint64_t trace_hash_ = 0xCBF29CE484222325ull;
+};
+
+/// The environment of the calling thread. REQUIRES: a library entry from inside a process, or a System
+/// method on the stack.
+inline Env& env() { return *current_env; }
+
+/// The process whose code runs on this thread; aborts the node outside of any (a broken rule of use that
+/// cannot be reported to a process).
+Process& self_process();
+
+/// Lets a thread outside use the System for the length of a scope.
+class OutsideScope {
+ public:
+  explicit OutsideScope(SystemImpl& system) : before_(current_env) {
+    env_.system = &system;
+    current_env = &env_;
+  }
+  OutsideScope(const OutsideScope&) = delete;
+  OutsideScope& operator=(const OutsideScope&) = delete;
+  ~OutsideScope() { current_env = before_; }
+  Env& env() { return env_; }
+
+ private:
+  Env env_;
+  Env* const before_;
+};
+
+}  // namespace otp::internal
