@@ -66,8 +66,7 @@ template <class T>
 T run(Async<T> async) {
   Driver driver;
   async.start(driver);
-  while (driver.run(1000) == 0) {
-  }
+  while (driver.run(1000) == 0) {}
   REQUIRE(async.done());
   return async.take();
 }
@@ -108,8 +107,7 @@ TEST_CASE("destroying a chain runs every destructor without recursion", "[async]
   Async<int> async = deep_wait(gate, 100'000, &ended);
   Driver driver;
   async.start(driver);
-  while (driver.run(1000) == 0) {
-  }
+  while (driver.run(1000) == 0) {}
   driver.destroy();
   CHECK(ended == 100'001);
   CHECK_FALSE(driver.active());

@@ -46,9 +46,8 @@ class Depot {
     uint32_t count = static_cast<uint32_t>(kPieceBytes / block_bytes);
     for (uint32_t i = 0; i < count; ++i) {
       auto* block = reinterpret_cast<PoolBlock*>(piece + i * block_bytes);
-      block->next = i + 1 < count
-                        ? reinterpret_cast<PoolBlock*>(piece + (i + 1) * block_bytes)
-                        : nullptr;
+      block->next =
+          i + 1 < count ? reinterpret_cast<PoolBlock*>(piece + (i + 1) * block_bytes) : nullptr;
     }
     return {reinterpret_cast<PoolBlock*>(piece), count};
   }

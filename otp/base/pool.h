@@ -46,10 +46,12 @@ inline void* pool_allocate(size_t bytes) {
 #ifdef OTP_POOL_IS_MALLOC
   return ::operator new(bytes);
 #else
-  if (bytes > kPoolBlockMax) [[unlikely]] return ::operator new(bytes);
+  if (bytes > kPoolBlockMax) [[unlikely]]
+    return ::operator new(bytes);
   size_t index = (bytes + kPoolStep - 1) / kPoolStep - (bytes > 0);
   PoolBlock* block = pool_cache.free[index];
-  if (block == nullptr) [[unlikely]] return pool_refill(index);
+  if (block == nullptr) [[unlikely]]
+    return pool_refill(index);
   pool_cache.free[index] = block->next;
   --pool_cache.count[index];
   return block;
@@ -61,12 +63,14 @@ inline void pool_free(void* memory, size_t bytes) noexcept {
 #ifdef OTP_POOL_IS_MALLOC
   ::operator delete(memory, bytes);
 #else
-  if (bytes > kPoolBlockMax) [[unlikely]] return ::operator delete(memory);
+  if (bytes > kPoolBlockMax) [[unlikely]]
+    return ::operator delete(memory);
   size_t index = (bytes + kPoolStep - 1) / kPoolStep - (bytes > 0);
   auto* block = static_cast<PoolBlock*>(memory);
   block->next = pool_cache.free[index];
   pool_cache.free[index] = block;
-  if (++pool_cache.count[index] > kPoolCacheMax) [[unlikely]] pool_spill(index);
+  if (++pool_cache.count[index] > kPoolCacheMax) [[unlikely]]
+    pool_spill(index);
 #endif
 }
 

@@ -34,7 +34,16 @@ class TermObject {
 class Term {
  public:
   enum class Kind : uint8_t {
-    none, atom, integer, number, string, pid, reference, tuple, list, object
+    none,
+    atom,
+    integer,
+    number,
+    string,
+    pid,
+    reference,
+    tuple,
+    list,
+    object
   };
 
   Term() noexcept = default;
@@ -80,13 +89,13 @@ class Term {
   /// True for a tuple of `size` items whose first is the atom `tag`.
   bool is_tagged(std::string_view tag, size_t size) const;
 
-  std::string_view text() const;          ///< of an atom or a string, else empty
+  std::string_view text() const;  ///< of an atom or a string, else empty
   int64_t integer() const { return kind_ == Kind::integer ? bits_.integer : 0; }
   double number() const { return kind_ == Kind::number ? bits_.number : 0; }
-  Pid pid() const;                        ///< the default Pid unless kind() is pid
-  Reference reference() const;            ///< likewise
-  const std::vector<Term>& items() const; ///< of a tuple or a list, else empty
-  const TermObject* object() const;       ///< null unless kind() is object
+  Pid pid() const;                         ///< the default Pid unless kind() is pid
+  Reference reference() const;             ///< likewise
+  const std::vector<Term>& items() const;  ///< of a tuple or a list, else empty
+  const TermObject* object() const;        ///< null unless kind() is object
 
   /// Erlang's notation: atoms bare, strings in double quotes, tuples {a,b}, lists [a,b].
   std::string to_string() const;

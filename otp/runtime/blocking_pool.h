@@ -11,8 +11,8 @@
 
 namespace otp::internal {
 
-/// A bounded pool of threads for code that blocks. Threads start when work waits and none is idle, and end
-/// with the System. Each piece of work runs to its end, whoever asked for it.
+/// A bounded pool of threads for code that blocks. Threads start when work waits and none is idle,
+/// and end with the System. Each piece of work runs to its end, whoever asked for it.
 ///
 /// Threads: any.
 class BlockingPool {

@@ -11,19 +11,23 @@
 #include "otp/runtime/run_queue.h"
 #include "otp/runtime/timer_wheel.h"
 
-/// Cores and threads. A core is what runs processes (a run queue, a timer wheel, a poller); a thread holds
-/// at most one core, and a core is held by at most one thread.
+/// Cores and threads. A core is what runs processes (a run queue, a timer wheel, a poller); a
+/// thread holds at most one core, and a core is held by at most one thread.
 ///
 /// Invariants
-///  (R1) core.owner is the Env of the thread that holds the core. Only the monitor changes it, under the
+///  (R1) core.owner is the Env of the thread that holds the core. Only the monitor changes it,
+///  under the
 ///       System's handoff mutex.
-///  (R2) A thread inside the library has in_library set and keeps its core until it clears it. User code
+///  (R2) A thread inside the library has in_library set and keeps its core until it clears it. User
+///  code
 ///       runs with in_library clear and may lose the core at any moment.
-///  (R3) Taking a core away: owner = null; membarrier; if the thread's in_library is clear, the core
+///  (R3) Taking a core away: owner = null; membarrier; if the thread's in_library is clear, the
+///  core
 ///       goes to another thread; else owner is put back. On entering the library a thread sets
-///       in_library, then reads owner. The membarrier orders the two sides like a full fence on the thread
-///       that enters: either it sees the changed owner or the monitor sees in_library set.
-///  (R4) A thread that lost its core goes on in user code; its library calls use the System's shared
+///       in_library, then reads owner. The membarrier orders the two sides like a full fence on the
+///       thread that enters: either it sees the changed owner or the monitor sees in_library set.
+///  (R4) A thread that lost its core goes on in user code; its library calls use the System's
+///  shared
 ///       paths. When the callback ends it gives its process back and retires.
 namespace otp::internal {
 
@@ -32,7 +36,7 @@ struct Core;
 
 /// What the library knows of the current thread.
 struct Env {
-  Core* core = nullptr;            // null: a thread outside, or one that lost its core (R4)
+  Core* core = nullptr;  // null: a thread outside, or one that lost its core (R4)
   SystemImpl* system = nullptr;
   Process* process = nullptr;      // the process whose slice this is
   Atomic<uint32_t> in_library{1};  // (R2) read by the monitor
@@ -41,7 +45,8 @@ struct Env {
 extern constinit thread_local Env* current_env;
 
 struct Core {
-  Core(SystemImpl& owner_system, uint32_t core_index, int64_t now, std::unique_ptr<Poller> the_poller)
+  Core(SystemImpl& owner_system, uint32_t core_index, int64_t now,
+       std::unique_ptr<Poller> the_poller)
       : system(owner_system), index(core_index), poller(std::move(the_poller)), wheel(now) {}
 
   // Constant after construction.
@@ -50,14 +55,14 @@ struct Core {
   const std::unique_ptr<Poller> poller;
 
   RunQueue queue;
-  Atomic<Env*> owner{nullptr};     // (R1)
-  Atomic<uint64_t> beat{0};        // counts callbacks; only the holder writes; the monitor compares
-  Atomic<uint64_t> spawned{0};     // only the holder writes
-  Atomic<uint64_t> ended{0};       // only the holder writes
-  Atomic<bool> parked{false};      // for the monitor: nothing runs here
+  Atomic<Env*> owner{nullptr};  // (R1)
+  Atomic<uint64_t> beat{0};     // counts callbacks; only the holder writes; the monitor compares
+  Atomic<uint64_t> spawned{0};  // only the holder writes
+  Atomic<uint64_t> ended{0};    // only the holder writes
+  Atomic<bool> parked{false};   // for the monitor: nothing runs here
 
   std::mutex wheel_mutex;
-  TimerWheel wheel;                            // guarded by wheel_mutex
+  TimerWheel wheel;                                // guarded by wheel_mutex
   Atomic<int64_t> next_timer{TimerWheel::kNever};  // written under wheel_mutex, read by the holder
 
   // The holder only.
@@ -65,7 +70,7 @@ struct Core {
   uint64_t next_reference = 0;
   uint64_t slices = 0;
   int64_t polled_at = 0;
-  int64_t busy_since = 0;          // when the queue was first seen non-empty, 0 = it was empty
+  int64_t busy_since = 0;  // when the queue was first seen non-empty, 0 = it was empty
   uint32_t lifo_runs = 0;
 };
 
@@ -76,13 +81,16 @@ class LibraryScope {
  public:
   explicit LibraryScope(Env& env) : env_(env), before_(env.in_library.load(relaxed)) {
     env.in_library.store(1, relaxed);
-    // The compiler must not move the load up; the processor is held by the monitor's membarrier (R3).
+    // The compiler must not move the load up; the processor is held by the monitor's membarrier
+    // (R3).
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (env.core != nullptr && env.core->owner.load(relaxed) != &env) [[unlikely]] core_lost(env);
+    if (env.core != nullptr && env.core->owner.load(relaxed) != &env) [[unlikely]]
+      core_lost(env);
   }
   LibraryScope(const LibraryScope&) = delete;
   LibraryScope& operator=(const LibraryScope&) = delete;
-  // release: pairs with the monitor's acquire, so that the core's next holder sees what was done with it.
+  // release: pairs with the monitor's acquire, so that the core's next holder sees what was done
+  // with it.
   ~LibraryScope() { env_.in_library.store(before_, release); }
 
  private:
@@ -104,7 +112,8 @@ class UserScope {
   ~UserScope() {
     env_.in_library.store(1, relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (env_.core != nullptr && env_.core->owner.load(relaxed) != &env_) [[unlikely]] core_lost(env_);
+    if (env_.core != nullptr && env_.core->owner.load(relaxed) != &env_) [[unlikely]]
+      core_lost(env_);
   }
 
  private:

@@ -27,8 +27,7 @@ ExitReason reason_of(std::exception_ptr exception) {
     std::rethrow_exception(exception);
   } catch (const Exit& exit) {
     return exit.reason();
-  } catch (...) {
-  }
+  } catch (...) {}
   Term stack;
   if (auto trace = throw_stack(exception)) stack = Term(std::make_shared<StackTerm>(*trace));
   return ExitReason::exception(exception_type_name(exception), exception_message(exception),

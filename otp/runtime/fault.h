@@ -12,7 +12,8 @@ class Process;
 /// {{Type,What},Stack} with the stack of the throw. Null: `normal`.
 ExitReason reason_of(std::exception_ptr exception);
 
-/// Logs the end of `process` if its reason is abnormal: what it was, why, and where that was thrown.
+/// Logs the end of `process` if its reason is abnormal: what it was, why, and where that was
+/// thrown.
 void report_crash(Process& process, const ExitReason& reason);
 
 }  // namespace otp::internal

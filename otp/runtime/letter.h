@@ -13,9 +13,9 @@
 #include "otp/base/pool.h"
 #include "otp/base/reflect.h"
 
-/// What travels between processes. A Letter is one message or one signal: 64 bytes with up to 24 bytes of
-/// payload, larger ones in one larger block. Letters are made by the sender, published by the push
-/// into the receiver's inbox, and from then on belong to whoever runs the receiver.
+/// What travels between processes. A Letter is one message or one signal: 64 bytes with up to 24
+/// bytes of payload, larger ones in one larger block. Letters are made by the sender, published by
+/// the push into the receiver's inbox, and from then on belong to whoever runs the receiver.
 namespace otp::internal {
 
 /// One message type: a stable name and a hash of name and fields, never an address.
@@ -39,11 +39,11 @@ inline const MessageType message_type{
 class Process;
 struct Letter;
 
-/// What a letter asks for: the message type and, when the sender knows the server's type, the code that
-/// hands the payload to the right overload. One static object for each (server, message) pair.
+/// What a letter asks for: the message type and, when the sender knows the server's type, the code
+/// that hands the payload to the right overload. One static object for each (server, message) pair.
 struct Operation {
   const MessageType* type;
-  const void* server;                              // the server type's descriptor, or null
+  const void* server;                                // the server type's descriptor, or null
   void (*invoke)(Process& process, Letter& letter);  // null for a plain message
 };
 
@@ -51,14 +51,17 @@ template <class M>
 inline const Operation plain_operation{&message_type<M>, nullptr, nullptr};
 
 enum class LetterKind : uint8_t {
-  start,      // the birth of a process: payload is its body (Process*)
-  message,    // a plain message, for receive or handle_info
-  call,       // a request: `sender` waits for a reply to `reference`
-  cast,       // a request without a reply
-  system,     // sys requests, answered between two messages: payload is a call's
-  reply,      // the answer to `reference`; failed: the payload is an ExitReason
-  link, unlink, unlink_ack,
-  monitor, demonitor,
+  start,    // the birth of a process: payload is its body (Process*)
+  message,  // a plain message, for receive or handle_info
+  call,     // a request: `sender` waits for a reply to `reference`
+  cast,     // a request without a reply
+  system,   // sys requests, answered between two messages: payload is a call's
+  reply,    // the answer to `reference`; failed: the payload is an ExitReason
+  link,
+  unlink,
+  unlink_ack,
+  monitor,
+  demonitor,
   exit,       // an explicit exit signal; payload: ExitReason
   link_exit,  // a linked process ended; payload: ExitReason
   down,       // a monitored process ended; payload: ExitReason
@@ -77,12 +80,12 @@ enum LetterFlags : uint8_t {
 struct Letter {
   Atomic<Letter*> next{nullptr};
   const Operation* operation = nullptr;
-  uint64_t sender = 0;      // the sender's pid id, 0 = not a process
+  uint64_t sender = 0;  // the sender's pid id, 0 = not a process
   uint64_t reference = 0;
   uint32_t generation = 0;  // of the receiver for whom it is meant
   LetterKind kind = LetterKind::message;
   uint8_t flags = 0;
-  uint16_t bytes = 0;       // of this block; 0 = from operator new, size in `large`
+  uint16_t bytes = 0;  // of this block; 0 = from operator new, size in `large`
 
   static constexpr size_t kHeader = 40;
   static constexpr size_t kInline = 24;

@@ -12,9 +12,10 @@ class SystemImpl;
 
 /// Local names: at most one name a process, at most one process a name.
 ///
-/// Invariant (N1): an entry's process has kNamed set in its slot's state; the mark is set under the mutex by
-/// compare-and-swap on a living state, and the dying process, whose exchange of the state shows the
-/// mark, removes the entry before it announces its end. So a name is free before its DOWN arrives.
+/// Invariant (N1): an entry's process has kNamed set in its slot's state; the mark is set under the
+/// mutex by compare-and-swap on a living state, and the dying process, whose exchange of the state
+/// shows the mark, removes the entry before it announces its end. So a name is free before its DOWN
+/// arrives.
 ///
 /// Threads: any.
 class NameTable {
@@ -40,7 +41,7 @@ class NameTable {
   SystemImpl& system_;
   std::mutex mutex_;
   std::unordered_map<std::string, uint64_t, Hash, std::equal_to<>> by_name_;  // guarded by mutex_
-  std::unordered_map<uint64_t, std::string> by_id_;                          // guarded by mutex_
+  std::unordered_map<uint64_t, std::string> by_id_;                           // guarded by mutex_
 };
 
 }  // namespace otp::internal

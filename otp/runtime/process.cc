@@ -6,14 +6,15 @@
 namespace otp::internal {
 
 namespace {
-constexpr int32_t kSliceBudget = 1024;   // units of work before others get their turn
+constexpr int32_t kSliceBudget = 1024;  // units of work before others get their turn
 constexpr int32_t kMessageCost = 4;
-constexpr uint32_t kResumesMax = 4096;   // frames resumed in one slice
+constexpr uint32_t kResumesMax = 4096;  // frames resumed in one slice
 }  // namespace
 
 Process::~Process() = default;
 
-// ---- Running ------------------------------------------------------------------------------------------
+// ---- Running
+// ------------------------------------------------------------------------------------------
 
 Process::RunEnd Process::run(Env& env) {
   budget_ = kSliceBudget;
@@ -50,7 +51,8 @@ Process::RunEnd Process::run(Env& env) {
   }
 }
 
-// Phase one: no frame may go while an operation still uses its memory. Phase two: frames, state, signals.
+// Phase one: no frame may go while an operation still uses its memory. Phase two: frames, state,
+// signals.
 Process::RunEnd Process::exit_step(Env& env) {
   if (operations_ != nullptr) {
     if (!cancelled_) {
@@ -95,7 +97,8 @@ std::exception_ptr Process::take_coroutine_exception() {
 
 uint64_t Process::new_reference() { return system_->new_reference(); }
 
-// ---- The queue ----------------------------------------------------------------------------------------
+// ---- The queue
+// ----------------------------------------------------------------------------------------
 
 void Process::consume(Letter* letter) {
   // The anchor's `next` still belongs to senders: it is freed when it is passed (S3).
@@ -153,7 +156,8 @@ Letter* Process::scan(Receiver& receiver, bool fresh) {
   }
 }
 
-// ---- Draining -----------------------------------------------------------------------------------------
+// ---- Draining
+// -----------------------------------------------------------------------------------------
 
 void Process::drain(Slot& slot) {
   while (Letter* letter = slot.next_letter()) take_letter(slot, letter);
@@ -189,9 +193,7 @@ void Process::take_signal(Slot&, Letter* letter) {
     case LetterKind::down: return take_down(letter);
     case LetterKind::timer: return take_timer(letter);
     case LetterKind::wake: return take_wake(letter);
-    case LetterKind::link:
-      relations().links.insert(letter->sender).first->unlinking = 0;
-      break;
+    case LetterKind::link: relations().links.insert(letter->sender).first->unlinking = 0; break;
     case LetterKind::unlink: {
       if (relations_ != nullptr) {
         // Ours may be waiting for an acknowledgement of its own: then both ends let go at once.
@@ -289,7 +291,8 @@ void Process::take_wake(Letter* letter) {
   consume(letter);
 }
 
-// ---- Waiting ------------------------------------------------------------------------------------------
+// ---- Waiting
+// ------------------------------------------------------------------------------------------
 
 void Process::expect_reply(uint64_t reference, uint64_t target) {
   wait_reference_ = reference;
@@ -358,7 +361,8 @@ void Process::remove_operation(PendingOperation& operation) {
   if (operations_ == &operation) operations_ = operation.next;
 }
 
-// ---- Links and monitors -------------------------------------------------------------------------------
+// ---- Links and monitors
+// -------------------------------------------------------------------------------
 
 void Process::link(Pid other) {
   if (other.id == id_) return;
@@ -448,9 +452,11 @@ bool Process::unwatch(uint64_t reference) {
   return relations_ != nullptr && relations_->watchers.erase(reference);
 }
 
-// ---- The end ------------------------------------------------------------------------------------------
+// ---- The end
+// ------------------------------------------------------------------------------------------
 
-// Answers a letter that this process will never handle, with `reason` for whoever waits for an answer.
+// Answers a letter that this process will never handle, with `reason` for whoever waits for an
+// answer.
 void Process::answer_letter(Letter* letter, const ExitReason& reason) {
   Letter* answer = nullptr;
   switch (letter->kind) {
@@ -464,7 +470,8 @@ void Process::answer_letter(Letter* letter, const ExitReason& reason) {
     case LetterKind::unlink: answer = make_signal(LetterKind::unlink_ack); break;
     default: return;
   }
-  answer->sender = Pid{0, (static_cast<uint64_t>(letter->generation) << 32) | Pid{0, id_}.slot()}.id;
+  answer->sender =
+      Pid{0, (static_cast<uint64_t>(letter->generation) << 32) | Pid{0, id_}.slot()}.id;
   answer->reference = letter->reference;
   answer->flags |= letter->flags & kByName;
   system_->deliver(letter->sender, answer);

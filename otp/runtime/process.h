@@ -18,11 +18,12 @@ namespace otp::internal {
 struct Env;
 class SystemImpl;
 
-/// An operation outside the process (a socket, a child program) that uses memory of the process's frames.
-/// While one is pending, a killed process stays until the operation has answered: two-phase kill.
+/// An operation outside the process (a socket, a child program) that uses memory of the process's
+/// frames. While one is pending, a killed process stays until the operation has answered: two-phase
+/// kill.
 ///
-/// The operation's completion must reach the process as a `wake` letter whose reference is `reference`.
-/// Threads: the process, but for complete_operation() which anybody may call once.
+/// The operation's completion must reach the process as a `wake` letter whose reference is
+/// `reference`. Threads: the process, but for complete_operation() which anybody may call once.
 struct PendingOperation {
   PendingOperation* previous = nullptr;
   PendingOperation* next = nullptr;
@@ -52,8 +53,9 @@ class Receiver {
 ///  (P1) Everything here is touched only by the holder of the slot's run right (S1).
 ///  (P2) queue_ holds messages in the order in which they were drained, ending at queue_last_ by
 ///       identity; the last one may be the slot's anchor, whose `next` still belongs to senders.
-///  (P3) Links, monitors and watchers change only by this process's own actions and by signals it drains.
-///  (P4) Once exiting_ is set no user callback runs again; only destructors of its frames and its state.
+///  (P3) Links, monitors and watchers change only by this process's own actions and by signals it
+///  drains. (P4) Once exiting_ is set no user callback runs again; only destructors of its frames
+///  and its state.
 class Process {
  public:
   enum class RunEnd : uint8_t { idle, more, ended };
@@ -66,8 +68,8 @@ class Process {
   static void* operator new(size_t bytes) { return pool_allocate(bytes); }
   static void operator delete(void* body, size_t bytes) noexcept { pool_free(body, bytes); }
 
-  // -- What a behaviour implements. Each runs in the process, inside the library; the behaviour brackets
-  // its calls of user code with UserScope.
+  // -- What a behaviour implements. Each runs in the process, inside the library; the behaviour
+  // brackets its calls of user code with UserScope.
 
   /// The first thing that runs.
   virtual void on_start() = 0;
@@ -97,7 +99,8 @@ class Process {
   const ExitReason& exit_reason() const { return exit_reason_; }
   Driver& driver() { return driver_; }
 
-  /// Ends the process with `reason` as soon as control is back in the library. The first reason counts.
+  /// Ends the process with `reason` as soon as control is back in the library. The first reason
+  /// counts.
   void exit_with(ExitReason reason);
   void start_coroutine(Async<void> root);
   /// What left the root coroutine: null if it returned.
@@ -117,7 +120,8 @@ class Process {
   void expect_reply(uint64_t reference, uint64_t target);
   Letter* take_reply();
   void abandon_wait() noexcept;
-  /// Scans for a message that `receiver` accepts and removes it; null: none. `fresh` starts at the front.
+  /// Scans for a message that `receiver` accepts and removes it; null: none. `fresh` starts at the
+  /// front.
   Letter* scan(Receiver& receiver, bool fresh);
   void set_receiver(Receiver* receiver) { receiver_ = receiver; }
   Letter* take_received() { return std::exchange(received_, nullptr); }
@@ -144,7 +148,8 @@ class Process {
   /// Ties a child that was just born with these ties to this process.
   void adopt(uint64_t child, bool linked, uint64_t monitor_reference);
 
-  // A reply that is owed although the callback has ended: the caller gets our reason if we end first.
+  // A reply that is owed although the callback has ended: the caller gets our reason if we end
+  // first.
   void watch(uint64_t reference, uint64_t watcher, uint8_t flags = 0);
   bool unwatch(uint64_t reference);
 
@@ -156,7 +161,8 @@ class Process {
 
   struct Relations {
     struct Link {
-      uint64_t unlinking;  // 0 = active, else the id of the unlink that waits for its acknowledgement
+      uint64_t
+          unlinking;  // 0 = active, else the id of the unlink that waits for its acknowledgement
     };
     struct Monitor {
       uint64_t target;

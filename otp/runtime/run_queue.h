@@ -5,12 +5,13 @@
 
 #include "otp/base/atomic.h"
 
-/// A core's queue of scheduled slots: a ring that its core fills and empties and idle cores may steal
-/// from, with a LIFO place in front for the slot that was woken last.
+/// A core's queue of scheduled slots: a ring that its core fills and empties and idle cores may
+/// steal from, with a LIFO place in front for the slot that was woken last.
 ///
 /// Invariants
-///  (Q1) Only the core's thread pushes; it alone writes tail_ and fills lifo_. Anybody takes, by CAS on head_.
-///  (Q2) Entries in [head_, tail_) are valid; an entry is read before the CAS that takes it and is
+///  (Q1) Only the core's thread pushes; it alone writes tail_ and fills lifo_. Anybody takes, by
+///  CAS on head_. (Q2) Entries in [head_, tail_) are valid; an entry is read before the CAS that
+///  takes it and is
 ///       worthless if that CAS fails.
 ///  (Q3) A slot index stands in one queue at most (it carries the run right, S1).
 namespace otp::internal {
@@ -45,7 +46,7 @@ class RunQueue {
   uint32_t take_half(std::array<uint32_t, kCapacity / 2>& out) {
     uint32_t head = head_.load(acquire);
     for (;;) {
-      uint32_t size = tail_.load(acquire) - head;  // acquire: pairs with push
+      uint32_t size = tail_.load(acquire) - head;   // acquire: pairs with push
       if (size == 0 || size > kCapacity) return 0;  // head_ moved on between the two loads
       uint32_t count = size - size / 2;
       if (count > kCapacity / 2) count = kCapacity / 2;

@@ -9,7 +9,8 @@ using namespace internal;
 namespace {
 constexpr int kSendCost = 1;
 constexpr int kReceiveCost = 2;
-constexpr uint32_t kBacklogPerUnit = 64;  // letters in the receiver's queue that double a send's cost
+constexpr uint32_t kBacklogPerUnit =
+    64;  // letters in the receiver's queue that double a send's cost
 
 int64_t deadline_after(Timeout timeout) {
   if (timeout.is_infinite()) return TimerWheel::kNever;
@@ -95,7 +96,8 @@ std::optional<Pid> whereis(std::string_view name) {
   return Pid{0, id};
 }
 
-// ---- Sending ------------------------------------------------------------------------------------------
+// ---- Sending
+// ------------------------------------------------------------------------------------------
 
 bool Sent::await_ready() const { return self_process().charge(0); }
 
@@ -118,7 +120,8 @@ void deliver_message(Pid target, Letter* letter) {
 
 Pid whereis_or_nobody(std::string_view name) { return Pid{0, env().system->names().whereis(name)}; }
 
-// ---- Receiving ----------------------------------------------------------------------------------------
+// ---- Receiving
+// ----------------------------------------------------------------------------------------
 
 bool ReceiveBase::ready() {
   LibraryScope scope(env());
@@ -165,7 +168,8 @@ void Sleep::finish() const {
   self_process().abandon_wait();
 }
 
-// ---- Spawning -----------------------------------------------------------------------------------------
+// ---- Spawning
+// -----------------------------------------------------------------------------------------
 
 namespace internal {
 
@@ -186,7 +190,8 @@ void PlainProcess::on_start() {
   exit_with(std::move(reason));
 }
 
-// Messages stay in the queue until a receive takes them: the coroutine is active for the whole life.
+// Messages stay in the queue until a receive takes them: the coroutine is active for the whole
+// life.
 void PlainProcess::on_message(Letter* letter) { consume(letter); }
 
 void PlainProcess::on_coroutine_done() {
@@ -209,7 +214,8 @@ Spawned spawn_process(std::unique_ptr<Process> body, SpawnTies ties) {
   return {Pid{0, id}, Reference{0, birth.monitor}};
 }
 
-// ---- Timers -------------------------------------------------------------------------------------------
+// ---- Timers
+// -------------------------------------------------------------------------------------------
 
 TimerRef arm_message(Timeout time, Pid target, Letter* letter) {
   Env& here = env();

@@ -17,11 +17,12 @@
 
 /// Processes: spawn, send, receive, links, monitors, names, timers. What erlang:* and Process do.
 ///
-/// Everything here is called from inside a process (an Async run by otp::spawn or a server's callback);
-/// threads outside use the methods of otp::System. Nothing here blocks a thread.
+/// Everything here is called from inside a process (an Async run by otp::spawn or a server's
+/// callback); threads outside use the methods of otp::System. Nothing here blocks a thread.
 namespace otp {
 
-// ---- Messages that the runtime makes ------------------------------------------------------------------
+// ---- Messages that the runtime makes
+// ------------------------------------------------------------------
 
 /// A monitored process ended. OTP: {'DOWN', Ref, process, Pid, Reason}.
 struct Down {
@@ -38,13 +39,14 @@ struct ExitMessage {
   ExitReason reason;
 };
 
-// ---- This process -------------------------------------------------------------------------------------
+// ---- This process
+// -------------------------------------------------------------------------------------
 
 /// The pid of the calling process.
 Pid self();
 
-/// Makes exit signals arrive as ExitMessage instead of ending this process; returns what was set before.
-/// OTP: process_flag(trap_exit, Bool).
+/// Makes exit signals arrive as ExitMessage instead of ending this process; returns what was set
+/// before. OTP: process_flag(trap_exit, Bool).
 bool trap_exit(bool on);
 
 /// A reference that is unique in the System. OTP: make_ref/0.
@@ -58,37 +60,40 @@ void exit(Pid pid, ExitReason reason);
 
 bool is_alive(Pid pid);
 
-// ---- Links and monitors -------------------------------------------------------------------------------
+// ---- Links and monitors
+// -------------------------------------------------------------------------------
 
-/// Ties the two processes: when one ends, the other gets an exit signal with the reason. Linking to a dead
-/// process gives the exit signal `noproc`. At most one link per pair. OTP: link/1.
+/// Ties the two processes: when one ends, the other gets an exit signal with the reason. Linking to
+/// a dead process gives the exit signal `noproc`. At most one link per pair. OTP: link/1.
 void link(Pid pid);
-/// Removes the link. Once it has returned, no exit signal of `pid` through the link has any effect, and
-/// none is added to the mailbox; what is queued already stays. OTP: unlink/1.
+/// Removes the link. Once it has returned, no exit signal of `pid` through the link has any effect,
+/// and none is added to the mailbox; what is queued already stays. OTP: unlink/1.
 void unlink(Pid pid);
 /// One Down when `pid` ends, at once with `noproc` if there is no such process. OTP: monitor/2.
 Reference monitor(Pid pid);
 /// The same by registered name; Down::name is the name. OTP: monitor(process, Name).
 Reference monitor(std::string_view name);
-/// Stops the monitor; with `flush` also removes its Down from the mailbox. False: it was not active (fired,
-/// removed, or somebody else's). OTP: demonitor/2.
+/// Stops the monitor; with `flush` also removes its Down from the mailbox. False: it was not active
+/// (fired, removed, or somebody else's). OTP: demonitor/2.
 bool demonitor(Reference reference, bool flush = false);
 
-// ---- Names --------------------------------------------------------------------------------------------
+// ---- Names
+// --------------------------------------------------------------------------------------------
 
-/// Gives a living process a local name. False, and nothing changes: the name is taken or `undefined`, the
-/// process is dead or has a name already. OTP: register/2 (badarg there).
+/// Gives a living process a local name. False, and nothing changes: the name is taken or
+/// `undefined`, the process is dead or has a name already. OTP: register/2 (badarg there).
 bool register_name(std::string_view name, Pid pid);
 /// False: nobody has the name.
 bool unregister_name(std::string_view name);
 /// The process with this name, or none. OTP: whereis/1.
 std::optional<Pid> whereis(std::string_view name);
 
-// ---- Sending ------------------------------------------------------------------------------------------
+// ---- Sending
+// ------------------------------------------------------------------------------------------
 
-/// What sending returns. Ignoring it is allowed and never waits; `co_await` it in a loop of many sends:
-/// then the sender gives others their turn as soon as what it sent outweighs its share, so that
-/// queues stay short.
+/// What sending returns. Ignoring it is allowed and never waits; `co_await` it in a loop of many
+/// sends: then the sender gives others their turn as soon as what it sent outweighs its share, so
+/// that queues stay short.
 class Sent {
  public:
   bool await_ready() const;
@@ -139,18 +144,22 @@ bool is_message(const Letter& letter) {
 
 }  // namespace internal
 
-/// Sends a plain message to a process. Never blocks, never fails; a dead receiver drops it. OTP: Pid ! M.
+/// Sends a plain message to a process. Never blocks, never fails; a dead receiver drops it. OTP:
+/// Pid ! M.
 template <class M>
 Sent send(Pid target, M message) {
   using namespace internal;
   LibraryScope scope(env());
-  deliver_message(target, make_letter<M>(LetterKind::message, plain_operation<M>, std::move(message)));
+  deliver_message(target,
+                  make_letter<M>(LetterKind::message, plain_operation<M>, std::move(message)));
   return Sent();
 }
 
-// ---- Receiving ----------------------------------------------------------------------------------------
+// ---- Receiving
+// ----------------------------------------------------------------------------------------
 
-/// The longest time that a receive waits. OTP: receive … after T. Zero: look at what is there, no more.
+/// The longest time that a receive waits. OTP: receive … after T. Zero: look at what is there, no
+/// more.
 struct After {
   Timeout timeout;
 };
@@ -160,7 +169,8 @@ namespace internal {
 
 template <class... M>
 using ReceivedOf =
-    typename std::conditional_t<sizeof...(M) == 1, std::type_identity<std::tuple_element_t<0, std::tuple<M...>>>,
+    typename std::conditional_t<sizeof...(M) == 1,
+                                std::type_identity<std::tuple_element_t<0, std::tuple<M...>>>,
                                 std::type_identity<std::variant<M...>>>::type;
 
 /// The part of every receive that does not depend on the types.
@@ -208,8 +218,8 @@ class Receive final : ReceiveBase {
     if constexpr (std::is_same_v<Predicate, std::nullptr_t>) {
       return true;
     } else if constexpr (std::is_same_v<T, Down>) {
-      return predicate_(Down{Reference{0, letter.reference}, Pid{0, letter.sender},
-                             letter.as<ExitReason>()});
+      return predicate_(
+          Down{Reference{0, letter.reference}, Pid{0, letter.sender}, letter.as<ExitReason>()});
     } else if constexpr (std::is_same_v<T, ExitMessage>) {
       return predicate_(ExitMessage{Pid{0, letter.sender}, letter.as<ExitReason>()});
     } else {
@@ -244,11 +254,12 @@ struct ReceiveWithin {
 
 }  // namespace internal
 
-/// Takes the oldest message of type M (of one of the types M..., then a std::variant) from the mailbox,
-/// waiting for it; all others keep their place and order. OTP: receive.
+/// Takes the oldest message of type M (of one of the types M..., then a std::variant) from the
+/// mailbox, waiting for it; all others keep their place and order. OTP: receive.
 ///
 ///     Ping ping = co_await otp::receive<Ping>();
-///     auto some = co_await otp::receive<Ping, Down>(otp::after(5s));   // optional<variant<Ping, Down>>
+///     auto some = co_await otp::receive<Ping, Down>(otp::after(5s));   // optional<variant<Ping,
+///     Down>>
 template <class... M>
 auto receive() {
   return internal::ReceiveAlways<std::nullptr_t, M...>{{infinity, nullptr}};
@@ -303,7 +314,8 @@ class Sleep {
 };
 inline Sleep sleep(Timeout time) { return Sleep(time); }
 
-// ---- Spawning -----------------------------------------------------------------------------------------
+// ---- Spawning
+// -----------------------------------------------------------------------------------------
 
 namespace internal {
 
@@ -329,13 +341,15 @@ class FunctionProcess final : public PlainProcess {
   Async<void> body() override {
     using Returned = std::invoke_result_t<F&, A...>;
     if constexpr (std::is_same_v<Returned, Async<void>>) {
-      return std::apply([this](A&... a) { return std::invoke(function_, std::move(a)...); }, arguments_);
+      return std::apply([this](A&... a) { return std::invoke(function_, std::move(a)...); },
+                        arguments_);
     } else {
       return run(*this);
     }
   }
   static Async<void> run(FunctionProcess& process) {
-    std::apply([&](A&... a) { std::invoke(process.function_, std::move(a)...); }, process.arguments_);
+    std::apply([&](A&... a) { std::invoke(process.function_, std::move(a)...); },
+               process.arguments_);
     co_return;
   }
   F function_;
@@ -354,16 +368,17 @@ Spawned spawn_process(std::unique_ptr<Process> body, SpawnTies ties);
 
 template <class F, class... A>
 std::unique_ptr<Process> make_function_process(F function, A... arguments) {
-  static_assert(std::is_invocable_v<F&, A...>, "the function cannot be called with these arguments");
+  static_assert(std::is_invocable_v<F&, A...>,
+                "the function cannot be called with these arguments");
   return std::make_unique<FunctionProcess<F, A...>>(std::move(function), std::move(arguments)...);
 }
 
 }  // namespace internal
 
-/// Starts a process that runs `function(arguments...)`, which returns Async<void>, or void if it never
-/// waits. Its exit reason is `normal` when it returns, {Exception,Stack} when an exception leaves it.
-/// Arguments are moved into the process. A capturing lambda is safe here: the function object lives as long
-/// as the process. OTP: spawn/3.
+/// Starts a process that runs `function(arguments...)`, which returns Async<void>, or void if it
+/// never waits. Its exit reason is `normal` when it returns, {Exception,Stack} when an exception
+/// leaves it. Arguments are moved into the process. A capturing lambda is safe here: the function
+/// object lives as long as the process. OTP: spawn/3.
 template <class F, class... A>
 Pid spawn(F function, A... arguments) {
   return internal::spawn_process(
@@ -374,18 +389,21 @@ Pid spawn(F function, A... arguments) {
 template <class F, class... A>
 Pid spawn_link(F function, A... arguments) {
   return internal::spawn_process(
-             internal::make_function_process(std::move(function), std::move(arguments)...), {.link = true})
+             internal::make_function_process(std::move(function), std::move(arguments)...),
+             {.link = true})
       .pid;
 }
 /// Also monitors it, in one step. OTP: spawn_monitor/3.
 template <class F, class... A>
 std::pair<Pid, Reference> spawn_monitor(F function, A... arguments) {
   auto spawned = internal::spawn_process(
-      internal::make_function_process(std::move(function), std::move(arguments)...), {.monitor = true});
+      internal::make_function_process(std::move(function), std::move(arguments)...),
+      {.monitor = true});
   return {spawned.pid, spawned.monitor};
 }
 
-// ---- Timers -------------------------------------------------------------------------------------------
+// ---- Timers
+// -------------------------------------------------------------------------------------------
 
 /// A timer that will send a message. Weak, plain data.
 struct TimerRef {
@@ -396,8 +414,8 @@ struct TimerRef {
 /// Sends `message` to `target` once `time` has passed, never before. OTP: erlang:send_after/3.
 template <class M>
 TimerRef send_after(Timeout time, Pid target, M message);
-/// Stops the timer. The time that was left, or nullopt if it has fired or was cancelled: then its message
-/// may be in the mailbox. OTP: erlang:cancel_timer/1.
+/// Stops the timer. The time that was left, or nullopt if it has fired or was cancelled: then its
+/// message may be in the mailbox. OTP: erlang:cancel_timer/1.
 std::optional<Duration> cancel_timer(TimerRef timer);
 /// The time left, without touching the timer. OTP: erlang:read_timer/1.
 std::optional<Duration> read_timer(TimerRef timer);

@@ -7,7 +7,8 @@ namespace otp::internal {
 
 void log_runtime(LogSink* log, LogLevel level, std::string text) {
   if (log == nullptr) return;
-  otp::log(*log, level, "otp.runtime", [&](LogRecord& record) { record.message = std::move(text); });
+  otp::log(*log, level, "otp.runtime",
+           [&](LogRecord& record) { record.message = std::move(text); });
 }
 
 void report_stuck(LogSink* log, Env& holder, std::chrono::nanoseconds after) {

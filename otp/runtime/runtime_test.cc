@@ -22,7 +22,9 @@ struct Big {
   std::array<int64_t, 40> values{};
 };
 
-Async<void> wait_for_ever() { co_await receive<Note>([](const Note&) { return false; }); }
+Async<void> wait_for_ever() {
+  co_await receive<Note>([](const Note&) { return false; });
+}
 
 /// Runs `test` in the Simulator for some seeds and then on threads.
 template <class F>
@@ -50,9 +52,11 @@ TEST_CASE("a process returns its value to the thread that runs it", "[runtime]")
 TEST_CASE("MBX-001 messages of one sender are received in order", "[runtime]") {
   everywhere([]() -> Async<void> {
     Pid main = self();
-    spawn([](Pid to) -> Async<void> {
-      for (int i = 0; i < 1000; ++i) co_await send(to, Note{i});
-    }, main);
+    spawn(
+        [](Pid to) -> Async<void> {
+          for (int i = 0; i < 1000; ++i) co_await send(to, Note{i});
+        },
+        main);
     for (int i = 0; i < 1000; ++i) {
       Note note = co_await receive<Note>();
       if (note.value != i) throw std::logic_error("out of order");
@@ -64,7 +68,8 @@ TEST_CASE("MBX-003 a selective receive takes the oldest match and keeps the rest
   everywhere([]() -> Async<void> {
     for (int i = 1; i <= 4; ++i) (void)send(self(), Note{i});
     std::string order;
-    order += std::to_string((co_await receive<Note>([](const Note& n) { return n.value == 3; })).value);
+    order +=
+        std::to_string((co_await receive<Note>([](const Note& n) { return n.value == 3; })).value);
     for (int i = 0; i < 3; ++i) order += std::to_string((co_await receive<Note>()).value);
     if (order != "3124") throw std::logic_error(order);
   });
@@ -96,13 +101,15 @@ TEST_CASE("MBX-007 a receive with timeout zero looks at the whole mailbox", "[ru
 
 TEST_CASE("MBX-008 a receive never gives up early", "[runtime]") {
   Simulator simulator(3);
-  simulator.run([](Simulator* sim) -> Async<void> {
-    auto before = sim->now();
-    auto none = co_await receive<Note>(after(250ms));
-    CHECK_FALSE(none.has_value());
-    CHECK(sim->now() - before >= 250ms);
-    CHECK(sim->now() - before < 251ms);
-  }, &simulator);
+  simulator.run(
+      [](Simulator* sim) -> Async<void> {
+        auto before = sim->now();
+        auto none = co_await receive<Note>(after(250ms));
+        CHECK_FALSE(none.has_value());
+        CHECK(sim->now() - before >= 250ms);
+        CHECK(sim->now() - before < 251ms);
+      },
+      &simulator);
 }
 
 TEST_CASE("SIG-001 a linked process ends with the same reason", "[runtime][signals]") {
@@ -143,17 +150,19 @@ TEST_CASE("SIG-007 kill cannot be trapped and gives killed", "[runtime][signals]
 }
 
 TEST_CASE("SIG-015 an exception is a reason with type, text and stack", "[runtime][signals]") {
-  everywhere([]() -> Async<void> {
-    auto spawned = spawn_monitor([]() -> Async<void> {
-      throw std::runtime_error("boom");
-      co_return;
-    });
-    Down down = co_await receive<Down>();
-    std::string text = down.reason.to_string();
-    if (down.pid != spawned.first || text.find("{{std::runtime_error,\"boom\"},") != 0) {
-      throw std::logic_error(text);
-    }
-  }, 5);
+  everywhere(
+      []() -> Async<void> {
+        auto spawned = spawn_monitor([]() -> Async<void> {
+          throw std::runtime_error("boom");
+          co_return;
+        });
+        Down down = co_await receive<Down>();
+        std::string text = down.reason.to_string();
+        if (down.pid != spawned.first || text.find("{{std::runtime_error,\"boom\"},") != 0) {
+          throw std::logic_error(text);
+        }
+      },
+      5);
 }
 
 TEST_CASE("SIG-026 monitoring the dead gives noproc at once", "[runtime][signals]") {
@@ -226,10 +235,12 @@ TEST_CASE("one seed gives one trace and another seed another", "[simulator]") {
     Simulator simulator(seed);
     simulator.run([]() -> Async<void> {
       for (int i = 0; i < 10; ++i) {
-        spawn([](Pid to, int n) -> Async<void> {
-          co_await otp::sleep(std::chrono::milliseconds(n % 3));
-          (void)send(to, Note{n});
-        }, self(), i);
+        spawn(
+            [](Pid to, int n) -> Async<void> {
+              co_await otp::sleep(std::chrono::milliseconds(n % 3));
+              (void)send(to, Note{n});
+            },
+            self(), i);
       }
       for (int i = 0; i < 10; ++i) co_await receive<Note>();
     });
@@ -256,7 +267,8 @@ TEST_CASE("a System ends with 1,000 processes in every state", "[runtime]") {
   }
 }
 
-TEST_CASE("letters to slots that died, were reused, and ran out of generations", "[runtime][slots]") {
+TEST_CASE("letters to slots that died, were reused, and ran out of generations",
+          "[runtime][slots]") {
   SystemOptions options;
   options.generations_max = 15;
   Simulator simulator(5, options);
@@ -286,13 +298,15 @@ TEST_CASE("a callback that spins loses its core and others go on", "[runtime][st
   Atomic<int> casts{0};
   Pid spinner = system.spawn(
       [](Atomic<bool>* stop_flag, Atomic<int>* count) {
-        Pid counter = spawn([](Atomic<int>* seen) -> Async<void> {
-          for (int expected = 0;; ++expected) {
-            Note note = co_await receive<Note>();
-            if (note.value != expected) otp::exit(ExitReason::atom("out_of_order"));
-            seen->fetch_add(1);
-          }
-        }, count);
+        Pid counter = spawn(
+            [](Atomic<int>* seen) -> Async<void> {
+              for (int expected = 0;; ++expected) {
+                Note note = co_await receive<Note>();
+                if (note.value != expected) otp::exit(ExitReason::atom("out_of_order"));
+                seen->fetch_add(1);
+              }
+            },
+            count);
         int sent = 0;
         while (!stop_flag->load()) {
           if (sent <= count->load() + 10) (void)send(counter, Note{sent++});
@@ -306,9 +320,11 @@ TEST_CASE("a callback that spins loses its core and others go on", "[runtime][st
     CHECK(system.run([]() -> Async<int> { co_return 7; }) == 7);
   }
   stop.store(true);
-  CHECK(system.run([](Pid pid) -> Async<bool> {
-    monitor(pid);
-    ExitReason reason = (co_await receive<Down>()).reason;
-    co_return reason.is_normal() || reason.is("noproc");
-  }, spinner));
+  CHECK(system.run(
+      [](Pid pid) -> Async<bool> {
+        monitor(pid);
+        ExitReason reason = (co_await receive<Down>()).reason;
+        co_return reason.is_normal() || reason.is("noproc");
+      },
+      spinner));
 }

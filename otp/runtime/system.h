@@ -19,9 +19,9 @@ namespace otp {
 ///     otp::Pid pid = system.spawn(worker, 42);
 ///     int answer = system.run([]() -> otp::Async<int> { co_return 42; });
 ///
-/// Several may live in one OS process; they share nothing but memory blocks. The destructor ends every
-/// process (as `kill` does, so no callback runs) and waits until the last is gone; if something holds it, it
-/// logs what and goes on waiting.
+/// Several may live in one OS process; they share nothing but memory blocks. The destructor ends
+/// every process (as `kill` does, so no callback runs) and waits until the last is gone; if
+/// something holds it, it logs what and goes on waiting.
 ///
 /// Threads: methods may be called by any thread outside of processes; run() blocks that thread.
 class System {
@@ -52,8 +52,9 @@ class System {
     return otp::whereis(name);
   }
 
-  /// Runs `function(arguments...)`, which returns Async<T>, in a process of its own, and waits for it.
-  /// Returns its value; throws what left it, or otp::Exit when the process was ended by a signal.
+  /// Runs `function(arguments...)`, which returns Async<T>, in a process of its own, and waits for
+  /// it. Returns its value; throws what left it, or otp::Exit when the process was ended by a
+  /// signal.
   template <class F, class... A>
   auto run(F function, A... arguments) {
     using T = typename std::invoke_result_t<F&, A...>::Value;
@@ -108,7 +109,8 @@ class System {
   struct Outcome : OutcomeBase {
     std::optional<std::conditional_t<std::is_void_v<T>, bool, T>> value;
   };
-  // In the frame of the process that run() starts: tells the waiting thread, however the frame ends.
+  // In the frame of the process that run() starts: tells the waiting thread, however the frame
+  // ends.
   template <class T>
   struct Report {
     Outcome<T>* out;

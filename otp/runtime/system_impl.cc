@@ -11,8 +11,8 @@ constinit thread_local Env* current_env = nullptr;
 
 namespace {
 
-constexpr size_t kFreeSlotsKept = 4096;   // by a core, before it gives half back
-constexpr size_t kFreeSlotsTaken = 64;    // from the System at once
+constexpr size_t kFreeSlotsKept = 4096;  // by a core, before it gives half back
+constexpr size_t kFreeSlotsTaken = 64;   // from the System at once
 constexpr uint32_t kLettersPerUndertaking = 256;
 
 uint64_t mix(uint64_t value) {  // splitmix64's finaliser
@@ -21,7 +21,7 @@ uint64_t mix(uint64_t value) {  // splitmix64's finaliser
   return value ^ (value >> 31);
 }
 
-void count_one(Core* core, Atomic<uint64_t> Core::*counter, Atomic<uint64_t>& outside) {
+void count_one(Core* core, Atomic<uint64_t> Core::* counter, Atomic<uint64_t>& outside) {
   if (core != nullptr) {
     Atomic<uint64_t>& mine = core->*counter;
     mine.store(mine.load(relaxed) + 1, relaxed);  // one writer: the core's holder
@@ -63,7 +63,8 @@ Process& self_process() {
   return *current_env->process;
 }
 
-// ---- Slots, births and deaths -------------------------------------------------------------------------
+// ---- Slots, births and deaths
+// -------------------------------------------------------------------------
 
 uint64_t SystemImpl::new_reference() {
   Core* core = current_env->core;
@@ -232,7 +233,8 @@ uint64_t SystemImpl::process_count() const {
   return spawned - ended;
 }
 
-// ---- Scheduling ---------------------------------------------------------------------------------------
+// ---- Scheduling
+// ---------------------------------------------------------------------------------------
 
 void SystemImpl::schedule_woken(uint32_t index) {
   if (simulated_) return runnable_.push_back(index);
@@ -258,8 +260,9 @@ void SystemImpl::inject(uint32_t index) {
   {
     std::lock_guard lock(injected_mutex_);
     injected_.push_back(index);
-    // seq_cst: this store and the load of idle_mask_ below stand against park()'s write of idle_mask_ and
-    // its load of this count. In every order one of the two sides sees the other: no lost wake-up.
+    // seq_cst: this store and the load of idle_mask_ below stand against park()'s write of
+    // idle_mask_ and its load of this count. In every order one of the two sides sees the other: no
+    // lost wake-up.
     injected_count_.store(static_cast<uint32_t>(injected_.size()), seq_cst);
   }
   wake_idle_core();
@@ -292,7 +295,8 @@ uint32_t SystemImpl::take_injected(Core& core) {
   return first;
 }
 
-TimerId SystemImpl::arm_timer(int64_t deadline, uint64_t target, Letter* letter, uint16_t* core_index) {
+TimerId SystemImpl::arm_timer(int64_t deadline, uint64_t target, Letter* letter,
+                              uint16_t* core_index) {
   Core* mine = current_env->core;
   Core& core = mine != nullptr ? *mine : *cores_[0];
   *core_index = static_cast<uint16_t>(core.index);
@@ -328,13 +332,15 @@ void SystemImpl::expire_timers(Core& core) {
   std::vector<std::pair<uint64_t, Letter*>> due;
   {
     std::lock_guard lock(core.wheel_mutex);
-    core.wheel.expire(at, [&](uint64_t target, Letter* letter) { due.emplace_back(target, letter); });
+    core.wheel.expire(at,
+                      [&](uint64_t target, Letter* letter) { due.emplace_back(target, letter); });
     core.next_timer.store(core.wheel.next_event(), relaxed);
   }
   for (auto& [target, letter] : due) deliver(target, letter);
 }
 
-// ---- Simulation ---------------------------------------------------------------------------------------
+// ---- Simulation
+// ---------------------------------------------------------------------------------------
 
 bool SystemImpl::step(Env& env) {
   Core& core = *cores_[0];
@@ -365,7 +371,8 @@ bool SystemImpl::advance_to_next_timer(Env&, int64_t limit) {
   return true;
 }
 
-// ---- The end of a System ------------------------------------------------------------------------------
+// ---- The end of a System
+// ------------------------------------------------------------------------------
 
 void SystemImpl::kill_all() {
   uint32_t used = slots_used_.load(acquire);
@@ -377,7 +384,8 @@ void SystemImpl::kill_all() {
 }
 
 void SystemImpl::report_what_holds() {
-  std::string text = "terminate: still waiting for " + std::to_string(process_count()) + " processes:";
+  std::string text =
+      "terminate: still waiting for " + std::to_string(process_count()) + " processes:";
   uint32_t used = slots_used_.load(acquire);
   int shown = 0;
   for (uint32_t index = 1; index < used && shown < 20; ++index) {
@@ -399,18 +407,16 @@ void SystemImpl::terminate() {
     env.core = cores_[0].get();
     while (process_count() > 0) {
       kill_all();
-      while (step(env) || (process_count() > 0 && advance_to_next_timer(env, INT64_MAX - 1))) {
-      }
+      while (step(env) || (process_count() > 0 && advance_to_next_timer(env, INT64_MAX - 1))) {}
     }
-    while (step(env)) {
-    }
+    while (step(env)) {}
     return;
   }
   int64_t report_at = now() + options_.terminate_report_after.count();
   for (int round = 0; process_count() > 0; ++round) {
     kill_all();
-    // The processes run on other threads: nothing tells this one when the last has ended, so it looks,
-    // at first often.
+    // The processes run on other threads: nothing tells this one when the last has ended, so it
+    // looks, at first often.
     for (int look = 0; look < 50 && process_count() > 0; ++look) {
       timespec pause{0, round == 0 && look < 20 ? 50'000 : 1'000'000};
       ::nanosleep(&pause, nullptr);

@@ -23,15 +23,16 @@ namespace otp::internal {
 
 /// How a new process is tied to its parent, atomically with its birth.
 struct Birth {
-  uint64_t parent = 0;          // pid id, 0 = started from outside
-  bool link = false;            // to the parent
-  uint64_t monitor = 0;         // a reference of the parent's: it gets DOWN
+  uint64_t parent = 0;   // pid id, 0 = started from outside
+  bool link = false;     // to the parent
+  uint64_t monitor = 0;  // a reference of the parent's: it gets DOWN
 };
 
-/// The parts of a System behind its public face: slots, cores, threads, names, timers, blocking lane.
+/// The parts of a System behind its public face: slots, cores, threads, names, timers, blocking
+/// lane.
 ///
-/// Threads: everything here may be called by any thread that has set current_env (every library entry
-/// has); members say who touches them.
+/// Threads: everything here may be called by any thread that has set current_env (every library
+/// entry has); members say who touches them.
 class SystemImpl {
  public:
   SystemImpl(SystemOptions options, bool simulated);
@@ -41,10 +42,12 @@ class SystemImpl {
 
   // -- Letters and processes.
 
-  /// Delivers `letter` to the process with this id; takes it. A dead or unknown process's slot answers.
+  /// Delivers `letter` to the process with this id; takes it. A dead or unknown process's slot
+  /// answers.
   void deliver(uint64_t target, Letter* letter) {
     uint32_t index = static_cast<uint32_t>(target);
-    if (index == 0 || index >= slots_.slots_max()) [[unlikely]] return deliver_to_nobody(letter);
+    if (index == 0 || index >= slots_.slots_max()) [[unlikely]]
+      return deliver_to_nobody(letter);
     letter->generation = static_cast<uint32_t>(target >> 32);
     if (slots_[index].push(letter)) schedule_woken(index);
   }
@@ -86,7 +89,8 @@ class SystemImpl {
   uint64_t trace_hash() const { return trace_hash_; }
   void trace(uint64_t value) { trace_hash_ = (trace_hash_ ^ value) * 0x100000001B3ull; }
 
-  /// Makes a slot runnable; the caller holds its run right. `woken`: prefer it to what waits already.
+  /// Makes a slot runnable; the caller holds its run right. `woken`: prefer it to what waits
+  /// already.
   void schedule_woken(uint32_t index);
   void schedule_tail(uint32_t index);
 
@@ -157,15 +161,15 @@ class SystemImpl {
   Atomic<bool> sentinel_{false};
 
   // Threads.
-  std::mutex handoff_mutex_;                   // (R1)
+  std::mutex handoff_mutex_;                    // (R1)
   std::list<std::unique_ptr<Worker>> workers_;  // guarded by handoff_mutex_
   std::thread monitor_;
   std::mutex monitor_mutex_;
   std::condition_variable monitor_wake_;
-  bool monitor_stop_ = false;       // guarded by monitor_mutex_
+  bool monitor_stop_ = false;  // guarded by monitor_mutex_
   Atomic<bool> monitor_asleep_{false};
-  bool membarrier_ = false;         // constant after start_threads
-  bool spare_warned_ = false;       // guarded by handoff_mutex_
+  bool membarrier_ = false;    // constant after start_threads
+  bool spare_warned_ = false;  // guarded by handoff_mutex_
   Atomic<bool> stopping_{false};
   Atomic<bool> ending_{false};
 
@@ -176,12 +180,12 @@ class SystemImpl {
   uint64_t trace_hash_ = 0xCBF29CE484222325ull;
 };
 
-/// The environment of the calling thread. REQUIRES: a library entry from inside a process, or a System
-/// method on the stack.
+/// The environment of the calling thread. REQUIRES: a library entry from inside a process, or a
+/// System method on the stack.
 inline Env& env() { return *current_env; }
 
-/// The process whose code runs on this thread; aborts the node outside of any (a broken rule of use that
-/// cannot be reported to a process).
+/// The process whose code runs on this thread; aborts the node outside of any (a broken rule of use
+/// that cannot be reported to a process).
 Process& self_process();
 
 /// Lets a thread outside use the System for the length of a scope.

@@ -12,8 +12,8 @@ namespace otp {
 
 /// Settings of a System. Every field has a default that suits a service.
 struct SystemOptions {
-  /// Cores, each held by a thread. 0: one per processor the process may use (affinity and the cgroup's quota
-  /// count), at most 64.
+  /// Cores, each held by a thread. 0: one per processor the process may use (affinity and the
+  /// cgroup's quota count), at most 64.
   uint32_t cores = 0;
   /// Where warnings and reports go; null: nowhere. Must outlive the System.
   LogSink* log = nullptr;

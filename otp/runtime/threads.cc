@@ -1,5 +1,5 @@
-// The threads of a System: workers that hold cores, what they do when idle, and the monitor that takes a
-// core from a callback that does not end. See core.h for the invariants (R1-R4).
+// The threads of a System: workers that hold cores, what they do when idle, and the monitor that
+// takes a core from a callback that does not end. See core.h for the invariants (R1-R4).
 
 #include <linux/membarrier.h>
 #include <sys/prctl.h>
@@ -15,16 +15,16 @@ namespace otp::internal {
 
 namespace {
 
-constexpr int64_t kPollEvery = 50'000;        // ns between looks at timers and poller while busy
-constexpr int64_t kStealableAfter = 50'000;   // ns a queue must stay non-empty before others are woken
-constexpr int64_t kSpin = 20'000;             // ns of looking before a core parks
-constexpr int64_t kSentinelSleep = 100'000;   // ns between the looks of the one idle core that watches
+constexpr int64_t kPollEvery = 50'000;  // ns between looks at timers and poller while busy
+constexpr int64_t kStealableAfter =
+    50'000;                        // ns a queue must stay non-empty before others are woken
+constexpr int64_t kSpin = 20'000;  // ns of looking before a core parks
+constexpr int64_t kSentinelSleep =
+    100'000;  // ns between the looks of the one idle core that watches
 constexpr uint32_t kLifoRunsMax = 3;
 constexpr uint32_t kSparesMax = 64;
 
-int membarrier(int command) {
-  return static_cast<int>(::syscall(SYS_membarrier, command, 0, 0));
-}
+int membarrier(int command) { return static_cast<int>(::syscall(SYS_membarrier, command, 0, 0)); }
 
 }  // namespace
 
@@ -150,7 +150,8 @@ void SystemImpl::idle(Env& env, Core& core) {
   park(core, -1);
 }
 
-// Looks for work for a while: waking up again would cost about as much. Never towards a known timer.
+// Looks for work for a while: waking up again would cost about as much. Never towards a known
+// timer.
 bool SystemImpl::spin(Core& core, int64_t until) {
   if (core.next_timer.load(relaxed) < until + kSpin) return false;
   while (now() < until) {
@@ -160,7 +161,8 @@ bool SystemImpl::spin(Core& core, int64_t until) {
   return false;
 }
 
-// The sentinel: while any core is busy, one idle core looks every 100 µs whether work is left lying.
+// The sentinel: while any core is busy, one idle core looks every 100 µs whether work is left
+// lying.
 bool SystemImpl::watch_others(Env&, Core& core) {
   if (sentinel_.exchange(true, acq_rel)) return false;  // somebody does it already
   bool found = false;
@@ -216,7 +218,8 @@ void SystemImpl::park(Core& core, int64_t timeout_limit) {
   if (!watching) idle_mask_.fetch_and(~bit, seq_cst);
 }
 
-// ---- The monitor --------------------------------------------------------------------------------------
+// ---- The monitor
+// --------------------------------------------------------------------------------------
 
 void SystemImpl::monitor_main() {
   struct Seen {
@@ -294,7 +297,8 @@ SystemImpl::Worker* SystemImpl::spare_worker() {
 bool SystemImpl::hand_over(Core& core, uint64_t beat) {
   std::lock_guard lock(handoff_mutex_);
   Env* holder = core.owner.load(relaxed);
-  // acquire: pairs with the release at the end of LibraryScope, so that the new holder sees the core's state.
+  // acquire: pairs with the release at the end of LibraryScope, so that the new holder sees the
+  // core's state.
   if (holder == nullptr || holder->in_library.load(acquire) != 0) return false;
   Worker* spare = spare_worker();
   if (spare == nullptr) return false;
@@ -314,8 +318,9 @@ bool SystemImpl::hand_over(Core& core, uint64_t beat) {
     workers_.pop_back();
     if (!spare_warned_) {
       spare_warned_ = true;
-      log_runtime(log(), LogLevel::warning,
-                  std::string("a callback is stuck and no spare thread can be started: ") + error.what());
+      log_runtime(
+          log(), LogLevel::warning,
+          std::string("a callback is stuck and no spare thread can be started: ") + error.what());
     }
     return false;
   }

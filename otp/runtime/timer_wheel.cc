@@ -97,7 +97,8 @@ int64_t TimerWheel::deadline(TimerId timer) const {
   return node == nullptr ? kNever : node->deadline;
 }
 
-// The first tick of a slot: the current tick with this level's digit replaced and all lower ones zero.
+// The first tick of a slot: the current tick with this level's digit replaced and all lower ones
+// zero.
 int64_t TimerWheel::slot_start(int level, int slot) const {
   int shift = level * kSlotBits;
   uint64_t above = shift + kSlotBits >= 63
@@ -123,8 +124,8 @@ int64_t TimerWheel::next_event() const {
   return kNever;
 }
 
-// Moves to the next slot that holds anything, up to now_tick; spreads a slot of a higher level over the
-// lower ones. False: nothing is left that could be due.
+// Moves to the next slot that holds anything, up to now_tick; spreads a slot of a higher level over
+// the lower ones. False: nothing is left that could be due.
 bool TimerWheel::advance(int64_t now_tick) {
   for (int level = 1; level < kLevels; ++level) {
     uint64_t bits = occupied_[static_cast<size_t>(level)];

@@ -10,8 +10,8 @@
 /// A hierarchical timing wheel: arm and cancel in constant time, cancelled timers are gone at once.
 ///
 /// Deadlines are nanoseconds of the System's clock. A timer never fires early, and timers whose
-/// deadlines lie in different ticks (16.4 µs) fire in the order of their deadlines. Any deadline that fits
-/// int64 is kept exactly: there is no longest timer.
+/// deadlines lie in different ticks (16.4 µs) fire in the order of their deadlines. Any deadline
+/// that fits int64 is kept exactly: there is no longest timer.
 ///
 /// Threads: none of its own; each core guards its wheel by a mutex (see core.h), as other cores
 /// cancel timers that were armed here.
@@ -21,11 +21,11 @@ struct TimerNode {
   TimerNode* previous = nullptr;
   TimerNode* next = nullptr;
   int64_t deadline = 0;
-  Letter* letter = nullptr;   // what fires; owned
-  uint64_t target = 0;        // pid id of the receiver
-  uint32_t generation = 0;    // of this node (28 bits): a handle to an older one is stale
-  uint32_t place = 0;         // level * 64 + slot, +1; 0 = not armed
-  uint32_t index = 0;         // of this node among all, constant
+  Letter* letter = nullptr;  // what fires; owned
+  uint64_t target = 0;       // pid id of the receiver
+  uint32_t generation = 0;   // of this node (28 bits): a handle to an older one is stale
+  uint32_t place = 0;        // level * 64 + slot, +1; 0 = not armed
+  uint32_t index = 0;        // of this node among all, constant
 };
 
 /// Names a timer that may have fired meanwhile. 0 = none.
@@ -43,7 +43,8 @@ class TimerWheel {
   /// Takes `letter`, to be delivered to `target` at `deadline` or soon after. Never 0; below 2^56.
   TimerId arm(int64_t deadline, uint64_t target, Letter* letter);
 
-  /// Removes the timer and frees its letter. Returns its deadline, or kNever if it fired or was cancelled.
+  /// Removes the timer and frees its letter. Returns its deadline, or kNever if it fired or was
+  /// cancelled.
   int64_t cancel(TimerId timer);
   /// The deadline of a timer that is armed, else kNever.
   int64_t deadline(TimerId timer) const;
@@ -51,8 +52,8 @@ class TimerWheel {
   /// The earliest time at which expire() has something to do, or kNever. May be a little too early.
   int64_t next_event() const;
 
-  /// Unlinks every timer whose deadline is at most `now` and calls fire(target, letter), which takes
-  /// the letter, in the order of their ticks.
+  /// Unlinks every timer whose deadline is at most `now` and calls fire(target, letter), which
+  /// takes the letter, in the order of their ticks.
   template <class F>
   void expire(int64_t now, F fire) {
     for (;;) {
@@ -87,7 +88,8 @@ class TimerWheel {
   size_t armed_ = 0;
   std::array<uint64_t, kLevels> occupied_{};  // a bit for each slot that is not empty
   std::array<TimerNode*, kLevels * kSlots> lists_{};
-  std::vector<TimerNode*> chunks_;  // nodes are never returned, so a stale handle is safe to look at
+  std::vector<TimerNode*>
+      chunks_;  // nodes are never returned, so a stale handle is safe to look at
   std::vector<TimerNode*> free_;
 };
 

@@ -41,17 +41,14 @@ void Simulator::advance(Timeout time) {
                     ? internal::TimerWheel::kNever - 1
                     : start + time.nanoseconds();
   do {
-    while (impl().step(scope.env())) {
-    }
+    while (impl().step(scope.env())) {}
   } while (impl().advance_to_next_timer(scope.env(), end));
   impl().set_virtual_now(end);
 }
 
 Duration Simulator::now() const { return Duration(const_cast<Simulator*>(this)->impl().now()); }
 
-uint64_t Simulator::trace_hash() const {
-  return const_cast<Simulator*>(this)->impl().trace_hash();
-}
+uint64_t Simulator::trace_hash() const { return const_cast<Simulator*>(this)->impl().trace_hash(); }
 
 void Simulator::wait_until(OutcomeBase& outcome) {
   SimulationScope scope(impl());

@@ -14,10 +14,10 @@ namespace otp {
 ///     int answer = sim.run(my_test);           // a 5 s timeout inside takes no time
 ///     sim.advance(std::chrono::hours(1));
 ///
-/// The same code as under threads, but: which runnable process goes next is drawn from the seed, the clock
-/// stands still while anything is runnable and then jumps to the next timer, and the blocking lane runs its
-/// functions inline. One seed gives one trace, in every build: trace_hash() of two runs is equal, so
-/// a failure is replayed by its seed.
+/// The same code as under threads, but: which runnable process goes next is drawn from the seed,
+/// the clock stands still while anything is runnable and then jumps to the next timer, and the
+/// blocking lane runs its functions inline. One seed gives one trace, in every build: trace_hash()
+/// of two runs is equal, so a failure is replayed by its seed.
 ///
 /// Threads: one, the one that made it.
 class Simulator : public System {
@@ -32,7 +32,8 @@ class Simulator : public System {
   bool step();
   /// Runs what is runnable now; time stands still. Returns the slices run.
   uint64_t run_until_idle();
-  /// Runs everything that happens within the next `time`, timers included, and moves the clock by it.
+  /// Runs everything that happens within the next `time`, timers included, and moves the clock by
+  /// it.
   void advance(Timeout time);
 
   /// Virtual time since the Simulator was made.
@@ -41,7 +42,8 @@ class Simulator : public System {
   uint64_t trace_hash() const;
 
  protected:
-  /// Runs until the process of run() is done. Throws std::logic_error when nothing can happen any more.
+  /// Runs until the process of run() is done. Throws std::logic_error when nothing can happen any
+  /// more.
   void wait_until(OutcomeBase& outcome) override;
 
  private:
