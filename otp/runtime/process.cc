@@ -36,6 +36,10 @@ Process::RunEnd Process::run(Env& env) {
       if (!driver_.active() && !exiting_) on_coroutine_done();
       continue;
     }
+    if (has_urgent_work()) {
+      on_urgent_work();
+      continue;
+    }
     if (queue_first_ != nullptr) {
       if (wait_ == Wait::message) abandon_wait();
       budget_ -= kMessageCost;
@@ -399,12 +403,16 @@ uint64_t Process::monitor(Pid target, uint8_t flags) {
 bool Process::demonitor(uint64_t reference) {
   auto* entry = relations_ == nullptr ? nullptr : relations_->monitors.find(reference);
   if (entry == nullptr) return false;
+  send_demonitor(entry->target, reference);
+  relations_->monitors.erase(reference);
+  return true;
+}
+
+void Process::send_demonitor(uint64_t target, uint64_t reference) {
   Letter* letter = make_signal(LetterKind::demonitor);
   letter->sender = id_;
   letter->reference = reference;
-  system_->deliver(entry->target, letter);
-  relations_->monitors.erase(reference);
-  return true;
+  system_->deliver(target, letter);
 }
 
 namespace {
@@ -445,7 +453,7 @@ void Process::adopt(uint64_t child, bool linked, uint64_t monitor_reference) {
 void Process::watch(uint64_t reference, uint64_t watcher, uint8_t flags) {
   auto* entry = relations().watchers.insert(reference).first;
   entry->watcher = watcher;
-  entry->flags = flags & kByName;
+  entry->flags = flags & (kByName | kFailed);
 }
 
 bool Process::unwatch(uint64_t reference) {
@@ -482,18 +490,19 @@ void Process::announce_exit() {
   if (timer_ != 0) system_->cancel_timer(timer_core_, timer_);
   if (reply_ != nullptr) consume(std::exchange(reply_, nullptr));
   if (received_ != nullptr) consume(std::exchange(received_, nullptr));
-  answer_waiting();
   while (Letter* letter = pop_message()) {
     answer_letter(letter, exit_reason_);
     consume(letter);
   }
   if (wait_target_ != 0) {  // our call is still open: its server may be watching us
-    Letter* letter = make_signal(LetterKind::demonitor);
-    letter->sender = id_;
-    letter->reference = wait_reference_;
-    system_->deliver(wait_target_, letter);
+    send_demonitor(wait_target_, wait_reference_);
   }
-  if (relations_ == nullptr) return;
+  if (relations_ != nullptr) announce_to_relations();
+  answer_waiting();  // after the exit signals: a failed start ends a linked starter that does not
+                     // trap
+}
+
+void Process::announce_to_relations() {
   relations_->links.for_each([&](uint64_t peer, Relations::Link& link) {
     if (link.unlinking != 0) return;
     Letter* letter = make_signal(LetterKind::link_exit, exit_reason_);
@@ -501,17 +510,16 @@ void Process::announce_exit() {
     system_->deliver(peer, letter);
   });
   relations_->watchers.for_each([&](uint64_t reference, Relations::Watcher& watcher) {
-    Letter* letter = make_signal(LetterKind::down, exit_reason_);
+    // A caller that waits for its answer gets a failed one, a monitor its DOWN.
+    auto kind = watcher.flags & kFailed ? LetterKind::reply : LetterKind::down;
+    Letter* letter = make_signal(kind, exit_reason_);
     letter->sender = id_;
     letter->reference = reference;
     letter->flags |= watcher.flags;
     system_->deliver(watcher.watcher, letter);
   });
   relations_->monitors.for_each([&](uint64_t reference, Relations::Monitor& monitor) {
-    Letter* letter = make_signal(LetterKind::demonitor);
-    letter->sender = id_;
-    letter->reference = reference;
-    system_->deliver(monitor.target, letter);
+    send_demonitor(monitor.target, reference);
   });
 }
 

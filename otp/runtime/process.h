@@ -79,6 +79,9 @@ class Process {
   virtual void on_coroutine_done() = 0;
   /// The time given to wait_for_message passed and no message came.
   virtual void on_idle_timeout() {}
+  /// Work that comes before the next message and before an idle timeout.
+  virtual bool has_urgent_work() const { return false; }
+  virtual void on_urgent_work() {}
   /// The process ends: destroy the user's state (frames are gone by now). Nothing else may run.
   virtual void on_exit() noexcept {}
   /// Answers whoever waits for this process in a way that only the behaviour knows.
@@ -141,6 +144,7 @@ class Process {
   uint64_t monitor(Pid target, uint8_t flags = 0);
   /// True if the monitor was active.
   bool demonitor(uint64_t reference);
+  void send_demonitor(uint64_t target, uint64_t reference);
   /// Removes queued DOWN messages of `reference`, or EXIT messages of `from`.
   void flush_down(uint64_t reference);
   void flush_exit(uint64_t from);
@@ -204,6 +208,7 @@ class Process {
   bool wait_over();
   void arm_wait(int64_t deadline);
   void announce_exit();
+  void announce_to_relations();
   void answer_letter(Letter* letter, const ExitReason& reason);
 
   SystemImpl* system_ = nullptr;
