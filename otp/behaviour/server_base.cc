@@ -309,6 +309,12 @@ void deliver_reply(Pid caller, Reference reference, Pid server, Letter* letter) 
 
 namespace {
 
+// Accepts the DOWN of one monitor.
+struct DownOf {
+  Reference reference;
+  bool operator()(const Down& down) const { return down.reference == reference; }
+};
+
 struct StopRequest {
   SystemRequest request;
   ExitReason reason;
@@ -371,7 +377,7 @@ Async<Result<Started>> start_server(MakeServer make, void* arguments, StartOptio
     if (ties.link) unlink(child);
     Reference reference = monitor(child);
     otp::exit(child, ExitReason::kill());
-    co_await receive<Down>([reference](const Down& down) { return down.reference == reference; });
+    co_await receive<Down>(DownOf{reference});
     forget_failed(child, ties.link);
     co_return ExitReason::timeout();
   }
@@ -412,8 +418,7 @@ Async<void> stop(Pid server, ExitReason reason, Timeout timeout) {
                                               std::move(request));
     deliver_message(server, letter);
   }
-  auto down = co_await receive<Down>(
-      [reference](const Down& d) { return d.reference == reference; }, after(timeout));
+  auto down = co_await receive<Down>(DownOf{reference}, after(timeout));
   if (!down) {
     demonitor(reference, true);
     throw Exit(ExitReason::timeout());
