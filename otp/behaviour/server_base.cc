@@ -377,7 +377,8 @@ Async<Result<Started>> start_server(MakeServer make, void* arguments, StartOptio
     if (ties.link) unlink(child);
     Reference reference = monitor(child);
     otp::exit(child, ExitReason::kill());
-    co_await receive<Down>(DownOf{reference});
+    DownOf ours{reference};
+    co_await receive<Down>(ours);
     forget_failed(child, ties.link);
     co_return ExitReason::timeout();
   }
@@ -418,7 +419,8 @@ Async<void> stop(Pid server, ExitReason reason, Timeout timeout) {
                                               std::move(request));
     deliver_message(server, letter);
   }
-  auto down = co_await receive<Down>(DownOf{reference}, after(timeout));
+  DownOf ours{reference};
+  auto down = co_await receive<Down>(ours, after(timeout));
   if (!down) {
     demonitor(reference, true);
     throw Exit(ExitReason::timeout());
