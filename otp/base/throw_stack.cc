@@ -117,13 +117,36 @@ std::optional<StackTrace> find_stack(const void* object) noexcept {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<StackTrace> throw_stack(const std::exception_ptr& error) noexcept {
+void* thrown_object(const std::exception_ptr& error) noexcept {
   // libstdc++'s exception_ptr is one pointer, to the thrown object itself.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*));
   void* object = nullptr;
   std::memcpy(&object, static_cast<const void*>(&error), sizeof object);
+  return object;
+}
+
+// The thrown object when its type is exactly T.
+template <class T>
+const T* thrown(const std::exception_ptr& error) noexcept {
+  const bool same = *error.__cxa_exception_type() == typeid(T);
+  return same ? static_cast<const T*>(thrown_object(error)) : nullptr;
+}
+
+}  // namespace
+
+// As the personality routine does for a handler of class type: the object's address, adjusted to
+// the base class that is asked for.
+const void* internal::exception_as(const std::exception_ptr& error,
+                                   const std::type_info& type) noexcept {
+  if (error == nullptr) return nullptr;
+  void* object = thrown_object(error);
+  const std::type_info* thrown_type = error.__cxa_exception_type();
+  if (thrown_type->__is_pointer_p()) return nullptr;
+  return type.__do_catch(thrown_type, &object, 1) ? object : nullptr;
+}
+
+std::optional<StackTrace> throw_stack(const std::exception_ptr& error) noexcept {
+  void* object = thrown_object(error);
   return object == nullptr ? std::nullopt : find_stack(object);
 }
 
@@ -137,22 +160,15 @@ std::string exception_type_name(const std::exception_ptr& error) {
 
 std::string exception_message(const std::exception_ptr& error) {
   if (error == nullptr) return {};
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& standard) {
-    const char* text = standard.what();
+  if (const auto* standard = exception_as<std::exception>(error)) {
+    const char* text = standard->what();
     return text == nullptr ? "" : text;
-  } catch (const std::string& text) {
-    return text;
-  } catch (const char* text) {
-    return text == nullptr ? "" : text;
-  } catch (int number) {
-    return std::to_string(number);
-  } catch (long number) {
-    return std::to_string(number);
-  } catch (...) {
-    return {};  // the type's name must do
   }
+  if (const auto* text = exception_as<std::string>(error)) return *text;
+  if (const auto* text = thrown<const char*>(error)) return *text == nullptr ? "" : *text;
+  if (const auto* number = thrown<int>(error)) return std::to_string(*number);
+  if (const auto* number = thrown<long>(error)) return std::to_string(*number);
+  return {};  // the type's name must do
 }
 
 }  // namespace otp

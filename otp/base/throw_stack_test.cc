@@ -88,6 +88,30 @@ TEST_CASE("exceptions that are no std::exception have a type and a stack", "[thr
   CHECK(otp::exception_type_name(nullptr).empty());
 }
 
+TEST_CASE("an exception can be looked at without throwing it again", "[throw_stack]") {
+  struct Base {
+    virtual ~Base() = default;
+    int first = 1;
+  };
+  struct Both : Base, std::runtime_error {
+    Both() : std::runtime_error("both") {}
+  };
+  auto both = caught([] { throw_first(Both()); });
+  REQUIRE(otp::exception_as<std::exception>(both) != nullptr);
+  CHECK(std::string(otp::exception_as<std::exception>(both)->what()) == "both");
+  CHECK(otp::exception_as<Base>(both)->first == 1);
+  CHECK(otp::exception_as<std::logic_error>(both) == nullptr);
+  CHECK(otp::exception_message(both) == "both");
+  CHECK(otp::exception_as<std::exception>(caught([] { throw_first(1); })) == nullptr);
+  const std::runtime_error pointed("pointer");
+  auto pointer = caught([&] { throw_first(&pointed); });
+  CHECK(otp::exception_as<std::exception>(pointer) == nullptr);
+  CHECK(otp::exception_message(pointer).empty());
+  CHECK(otp::exception_message(caught([] { throw_first(std::string("text")); })) == "text");
+  CHECK(otp::exception_message(std::make_exception_ptr(7L)) == "7");
+  CHECK(otp::exception_as<std::exception>(nullptr) == nullptr);
+}
+
 TEST_CASE("a rethrown exception keeps the stack of its first throw", "[throw_stack]") {
   auto first = caught([] { throw_first(std::runtime_error("x")); });
   auto second = caught([&] { rethrow_elsewhere(first); });
