@@ -1,0 +1,66 @@
+// Checks a configuration file against the applications of a program, before anything starts.
+//
+//   application: bank
+//   settings: {currency: EUR}            # optional: a struct of the application
+//   supervisor:
+//     strategy: rest_for_one
+//     children:
+//       - {id: ledger, start: Ledger, name: ledger, args: {opening_cents: 100}}
+//       - {id: teller, start: Teller, args: {ledger: ledger}}
+//       - id: workers
+//         supervisor: {children: []}
+//
+// Overrides. A variable of the environment whose name begins with the application's name in
+// capitals and two underscores replaces one value of the file, or adds it:
+//
+//   BANK__CURRENCY=USD                   the setting `currency`
+//   BANK__LIMITS__DAILY=5                the field `daily` of the setting `limits`
+//   BANK__LEDGER__OPENING_CENTS=0        the argument `opening_cents` of the child `ledger`
+//   BANK__WORKERS__POOL__SIZE=4          the argument `size` of the child `pool` of the supervisor
+//   `workers`
+//
+// Each element is a name of the file in capitals, every character other than a letter or a digit as
+// an underscore. A value for a list, a mapping or a struct is written in YAML, any other as the
+// plain text. Entries of a mapping can be overridden when the file has them; the words of children
+// (`restart`, `shutdown`, ...) and items of lists cannot. A variable with the application's prefix
+// that fits nothing is an error: a misspelt override would be a silent default.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "otp/config/declarations.h"
+#include "otp/config/diagnostic.h"
+#include "otp/config/environment.h"
+
+namespace otp::config {
+
+struct CheckOptions {
+  /// Check the file by itself, for another machine: placeholders without a default count as good
+  /// and overrides are not looked at. The result is not fit to be started.
+  bool no_env = false;
+};
+
+struct CheckResult {
+  std::optional<Configuration> configuration;  ///< set exactly when nothing is wrong
+  std::vector<Diagnostic> diagnostics;         ///< in the order of the file
+  std::string file;
+
+  bool ok() const { return configuration.has_value(); }
+  /// A line `file:line:column: expected …, got …` for each mistake.
+  std::string text() const;
+};
+
+/// Reads a configuration and reports all its mistakes together; after a syntax error, that one
+/// alone.
+///
+/// Takes: yaml: the file's bytes. file: its name, for messages. applications: those of the program.
+CheckResult check(std::string_view yaml, const std::string& file,
+                  const std::vector<ApplicationDecl>& applications,
+                  const Environment& environment = process_environment(),
+                  CheckOptions options = {});
+
+}  // namespace otp::config
