@@ -17,9 +17,15 @@ _NAMES = {"BUILD", "WORKSPACE", "LICENSE", "test", "run", ".bazelrc", ".gitignor
 _SKIPPED = {".git", ".cache", ".clangd", "__pycache__"}
 
 
+# Files that are wrong on purpose.
+_WRONG = os.path.join("tests", "data")
+
+
 def read_tree(root):
     files = []
     for folder, folders, names in os.walk(root):
+        if os.path.relpath(folder, root) == _WRONG:
+            continue
         folders[:] = sorted(
             name for name in folders if name not in _SKIPPED and not name.startswith("bazel-")
         )
