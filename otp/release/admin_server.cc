@@ -113,10 +113,11 @@ struct AdminServer::State {
   std::map<uint64_t, Client> clients;
   uint64_t next_client = 1;
   Clock::time_point accept_again{};
+  bool crowded = false;  // full when accepting last
 
   void run();
   void accept_clients();
-  void add_client(int fd);
+  void turn_away(UniqueFd fd);
   void read_from(uint64_t id, Client& client);
   void take_requests(uint64_t id, Client& client);
   void handle(uint64_t id, Client& client, const std::string& line);
@@ -130,21 +131,21 @@ struct AdminServer::State {
   Clock::time_point next_deadline() const;
 };
 
-void AdminServer::State::add_client(int fd) {
-  Client& client = clients[next_client++];
-  client.fd.reset(fd);
-  client.deadline = Clock::now() + limits.idle_max;
-  if (clients.size() <= limits.clients_max) return;
-  client.close_when_flushed = true;
-  queue_answer(client, AdminResponse::failure("too many admin clients: at most " +
-                                              std::to_string(limits.clients_max)));
+/// Tells a client that there is no room for it. Its fresh socket has room for one line.
+void AdminServer::State::turn_away(UniqueFd fd) {
+  std::string why = "too many admin clients: at most " + std::to_string(limits.clients_max);
+  std::string line = json::serialize(json::object{{"ok", false}, {"error", why}}) + "\n";
+  ::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void AdminServer::State::accept_clients() {
-  while (clients.size() <= limits.clients_max) {
-    int fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-      add_client(fd);
+  while (clients.size() < limits.clients_max || crowded) {
+    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.valid()) {
+      if (std::exchange(crowded, false)) return turn_away(std::move(fd));
+      Client& client = clients[next_client++];
+      client.fd = std::move(fd);
+      client.deadline = Clock::now() + limits.idle_max;
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -157,6 +158,9 @@ void AdminServer::State::accept_clients() {
     accept_again = Clock::now() + kAcceptPause;
     return;
   }
+  // Some of those may have gone by now. Only who finds it full after their next turn is turned
+  // away.
+  crowded = true;
 }
 
 void AdminServer::State::read_from(uint64_t id, Client& client) {
@@ -335,7 +339,7 @@ void AdminServer::State::run() {
   std::vector<pollfd> polls;
   std::vector<uint64_t> polled;
   while (true) {
-    bool may_accept = clients.size() <= limits.clients_max && Clock::now() >= accept_again;
+    bool may_accept = Clock::now() >= accept_again;
     polls.assign({{.fd = outbox->event.get(), .events = POLLIN, .revents = 0},
                   {.fd = may_accept ? listener.get() : -1, .events = POLLIN, .revents = 0}});
     polled.clear();
@@ -367,8 +371,9 @@ void AdminServer::State::run() {
       if (client.fd.valid() && client.out.empty()) take_requests(id, client);
       if (client.fd.valid() && Clock::now() >= client.deadline) expire(client);
     }
-    if (polls[1].revents != 0) accept_clients();
     std::erase_if(clients, [this](const auto& entry) { return finished(entry.second); });
+    if (clients.size() < limits.clients_max) crowded = false;
+    if (polls[1].revents != 0) accept_clients();
     if (!reserve.valid()) reserve.reset(::eventfd(0, EFD_CLOEXEC));
   }
   last_flush();

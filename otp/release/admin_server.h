@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "otp/base/json.h"
 
@@ -12,7 +13,7 @@ namespace otp::release {
 /// One request of an operator.
 struct AdminRequest {
   std::string command;
-  json::object args;
+  json::object args = {};
 };
 
 /// The answer: a result, or one line that says why there is none.
@@ -23,6 +24,9 @@ struct AdminResponse {
 
   static AdminResponse success(json::value result) {
     return {.ok = true, .result = std::move(result), .error = ""};
+  }
+  static AdminResponse text(std::string_view result) {
+    return {.ok = true, .result = json::string(result), .error = ""};
   }
   static AdminResponse failure(std::string why) {
     return {.ok = false, .result = nullptr, .error = std::move(why)};

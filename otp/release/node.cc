@@ -206,14 +206,14 @@ int NodeRunner::take_lock() {
 bool NodeRunner::wait_for_lock(LockAttempt& attempt, std::string& holder) {
   auto deadline = Clock::now() + kHolderMayLeaveWithin;
   while (attempt.holder) {
+    // Connecting is not enough: the socket of a killed node takes clients until the node is taken
+    // apart.
     AdminClient client(layout().socket_path(), kHolderAnswersWithin);
-    if (client.reach() == AdminClient::Reach::connected) {
-      holder =
-          client.node_pid() > 0 ? "pid " + std::to_string(client.node_pid()) : attempt.holder->note;
-      return false;
-    }
-    holder = attempt.holder->note + (attempt.holder->note.empty() ? "" : ", ") +
-             "not answering on its admin socket";
+    bool answers = client.ask({.command = "ping"}).ok;
+    holder = attempt.holder->note;
+    if (client.node_pid() > 0) holder = "pid " + std::to_string(client.node_pid());
+    if (answers) return false;
+    holder += (holder.empty() ? "" : ", ") + std::string("not answering on its admin socket");
     if (Clock::now() >= deadline) return false;
     ::poll(nullptr, 0, kRetryEveryMs);
     attempt = InstanceLock::acquire(layout().lock_path());

@@ -7,10 +7,12 @@
 //   throw TEXT      throw in the boot
 //   boot_gate PATH  be ready only when somebody opened and closed the fifo PATH for writing
 //   stop_gate PATH  the same for the end of the stop
+//   silent 1        never be ready
 //   deaf 1          never notice that it should stop
 //   children N      run N children that leave an orphan each; `status` counts right exit statuses
 //   hold_descriptors 1   take every descriptor there is
 //   chatter N       print N lines
+//   quiet 1         print nothing
 //
 // Events go to `events` in the working directory, one line each: started, stopping, stopped.
 
@@ -136,8 +138,8 @@ int serve(RunContext& context, const Settings& settings) {
 
   pass_gate(get(settings, "boot_gate"));
   note("started");
-  context.ready(get(settings, "details"));
-  std::printf("ready\n");
+  if (get(settings, "silent").empty()) context.ready(get(settings, "details"));
+  if (get(settings, "quiet").empty()) std::printf("ready\n");
   int chatter = std::atoi(get(settings, "chatter").c_str());
   for (int i = 0; i < chatter; ++i) std::printf("line %d\n", i);
   std::fflush(stdout);
