@@ -285,7 +285,7 @@ void Process::take_wake(Letter* letter) {
   for (PendingOperation* each = operations_; each != nullptr; each = each->next) {
     if (each->reference != letter->reference) continue;
     each->done = true;
-    if (exiting_) remove_operation(*each);
+    remove_operation(*each);
     break;
   }
   if (wait_reference_ == letter->reference && reply_ == nullptr && !exiting_) {
@@ -341,13 +341,26 @@ bool Process::wait_over() {
   switch (wait_) {
     case Wait::none: return false;
     case Wait::yield: return true;
-    case Wait::reply:
-    case Wait::operation: return reply_ != nullptr || timed_out_;
+    case Wait::reply: return reply_ != nullptr || timed_out_;
+    case Wait::operation: return reply_ != nullptr || (timed_out_ && !cancel_waited());
     case Wait::sleep: return timed_out_;
     case Wait::receive:
       received_ = scan(*receiver_, false);
       return received_ != nullptr || timed_out_;
     case Wait::message: return false;
+  }
+  return false;
+}
+
+// The time for the operation that is waited for is over. Its memory is in the waiting frame, which
+// therefore stays until it has answered. False: it is none of the pending ones.
+bool Process::cancel_waited() {
+  for (PendingOperation* each = operations_; each != nullptr; each = each->next) {
+    if (each->reference != wait_reference_) continue;
+    timed_out_ = false;
+    deadline_ = TimerWheel::kNever;
+    each->cancel();
+    return true;
   }
   return false;
 }

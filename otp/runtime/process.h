@@ -28,9 +28,11 @@ struct PendingOperation {
   PendingOperation* previous = nullptr;
   PendingOperation* next = nullptr;
   uint64_t reference = 0;
-  bool done = false;  // set when the wake letter has been drained
+  // Set when the wake letter has been drained; then it is no longer among the process's operations.
+  bool done = false;
 
-  /// Asks the operation to end soon. Called at most once, in the process, when it was killed.
+  /// Asks the operation to end soon. Called in the process, once when the time of its wait is over
+  /// and once when the process was killed.
   virtual void cancel() noexcept = 0;
 
  protected:
@@ -206,6 +208,7 @@ class Process {
   void append(Letter* letter);
   void unlink_message(Letter* previous, Letter* letter);
   bool wait_over();
+  bool cancel_waited();
   void arm_wait(int64_t deadline);
   void announce_exit();
   void announce_to_relations();

@@ -1,0 +1,56 @@
+#include "otp/io/internal/process_operation.h"
+
+#include "otp/runtime/core.h"
+
+namespace otp::io::internal {
+
+using namespace otp::internal;
+
+void ProcessOperation::enlist() {
+  Process& process = self_process();
+  system_ = &process.system();
+  pid_ = process.id();
+  reference = process.new_reference();
+  process.expect_reply(reference, 0);
+  process.add_operation(*this);
+}
+
+void ProcessOperation::wait(int64_t deadline) {
+  self_process().begin_wait(Process::Wait::operation, deadline);
+}
+
+void ProcessOperation::finish() {
+  Process& process = self_process();
+  if (Letter* letter = process.take_reply()) process.consume(letter);
+  process.abandon_wait();
+}
+
+void ProcessOperation::cancel() noexcept {
+  if (cancel_requested_) return;
+  cancel_requested_ = true;
+  request_cancel();
+}
+
+void ProcessOperation::complete() noexcept {
+  Letter* letter = make_signal(LetterKind::wake);
+  letter->reference = reference;
+  // After the delivery the process may run, and this object be gone.
+  SystemImpl& system = *system_;
+  const uint64_t pid = pid_;
+  if (current_env != nullptr && current_env->system == &system) {
+    LibraryScope scope(*current_env);
+    system.deliver(pid, letter);
+  } else {
+    OutsideScope outside(system);
+    system.deliver(pid, letter);
+  }
+}
+
+int64_t deadline_after(SystemImpl& system, Timeout timeout) {
+  if (timeout.is_infinite()) return TimerWheel::kNever;
+  const int64_t now = system.now();
+  const int64_t left = TimerWheel::kNever - 1 - now;
+  return now + (timeout.nanoseconds() < left ? timeout.nanoseconds() : left);
+}
+
+}  // namespace otp::io::internal
