@@ -1,13 +1,14 @@
 // Our column beside the peers: PROG THREADS WORKLOAD ARG...
 //
 // Workloads, as in the runner's list; what one operation is, in brackets:
-//   pingpong N PAIRS (round trip) · call N CALLERS SERVERS · counter_call CLIENTS K · cast N PRODUCERS
-//   send N PRODUCERS · counter CLIENTS K · spawn_exit N · spawn_wait N · idle N · idle_gs N
-//   ring PROCESSES HOPS · skynet LEAVES · big PROCESSES PINGS · timers N
-//   restart N SUPERVISORS · tree N · async_stream N CONCURRENCY
+//   pingpong N PAIRS (round trip) · call N CALLERS SERVERS · counter_call CLIENTS K · cast N
+//   PRODUCERS send N PRODUCERS · counter CLIENTS K · spawn_exit N · spawn_wait N · idle N · idle_gs
+//   N ring PROCESSES HOPS · skynet LEAVES · big PROCESSES PINGS · timers N restart N SUPERVISORS ·
+//   tree N · async_stream N CONCURRENCY
 //
-// Written as an application author would write them: the ordinary API, links, monitors and call timeouts
-// on. Prints `NAME ns=… ops_s=… rss_kb=…` lines. Regression checks and comparisons, not a claim.
+// Written as an application author would write them: the ordinary API, links, monitors and call
+// timeouts on. Prints `NAME ns=… ops_s=… rss_kb=…` lines. Regression checks and comparisons, not a
+// claim.
 
 #include <ctime>
 
@@ -89,7 +90,8 @@ void check(bool right, const char* what) {
   std::abort();
 }
 
-// ---- pingpong ------------------------------------------------------------------------------------------
+// ---- pingpong
+// ------------------------------------------------------------------------------------------
 
 struct Ping {
   Pid from;
@@ -121,7 +123,8 @@ Async<void> pingpong(int64_t n, int64_t pairs) {
   report("pingpong_" + std::to_string(pairs), double(each * pairs), double(wall() - start));
 }
 
-// ---- call, cast, counter -------------------------------------------------------------------------------
+// ---- call, cast, counter
+// -------------------------------------------------------------------------------
 
 template <class M>
 Async<void> caller(Server<CounterServer> server, int64_t count, Pid main) {
@@ -183,7 +186,8 @@ Async<void> sends(int64_t n, int64_t producers) {
          double(wall() - start));
 }
 
-// ---- spawn ---------------------------------------------------------------------------------------------
+// ---- spawn
+// ---------------------------------------------------------------------------------------------
 
 Async<void> tell(Pid main) {
   (void)send(main, Done{});
@@ -247,7 +251,8 @@ Async<void> idle_servers(int64_t n) {
   co_await kill_all_of(std::move(pids), "idle_gs_kill");
 }
 
-// ---- ring, skynet, big ----------------------------------------------------------------------------------
+// ---- ring, skynet, big
+// ----------------------------------------------------------------------------------
 
 struct Next {
   Pid pid;
@@ -334,7 +339,8 @@ Async<void> big(int64_t processes, int64_t pings) {
   report("big", double(processes * pings), double(wall() - start));
 }
 
-// ---- timers --------------------------------------------------------------------------------------------
+// ---- timers
+// --------------------------------------------------------------------------------------------
 
 struct Due {
   int64_t at;
@@ -368,9 +374,7 @@ std::map<std::string, Workload> core_workloads() {
       {"call", [](Numbers a) { return calls(a[0], a[1], a[2]); }},
       {"counter_call", [](Numbers a) { return counter_calls(a[0], a[1]); }},
       {"cast",
-       [](Numbers a) {
-         return casts("cast_" + std::to_string(a[1]) + "to1", a[1], a[0] / a[1]);
-       }},
+       [](Numbers a) { return casts("cast_" + std::to_string(a[1]) + "to1", a[1], a[0] / a[1]); }},
       {"counter", [](Numbers a) { return casts("counter_cast", a[0], a[1]); }},
       {"send", [](Numbers a) { return sends(a[0], a[1]); }},
       {"spawn_exit", [](Numbers a) { return spawn_exit(a[0]); }},

@@ -105,7 +105,8 @@ class CallBase {
   CallBase& operator=(const CallBase&) = delete;
 
  protected:
-  CallBase(Pid target, const std::string* name, Timeout timeout, Letter* request);
+  CallBase(Pid target, Timeout timeout, Letter* request)
+      : target_(target), timeout_(timeout), request_(request) {}
   ~CallBase() {
     if (request_) free_letter(request_);
   }
@@ -116,7 +117,6 @@ class CallBase {
   [[noreturn]] void throw_described(ExitReason error, std::string_view message);
 
   const Pid target_;
-  const std::string* const name_;
   const Timeout timeout_;
   Letter* request_;
   uint64_t reference_ = 0;
@@ -152,9 +152,8 @@ class [[nodiscard]] Call : public CallBase {
  public:
   using R = typename M::Reply;
   Call(Server<S> server, M message, CallOptions options)
-      : CallBase(server.pid(), nullptr, options.timeout,
-                 make_call_letter<M>(call_operation<S, M>, std::move(message))),
-        server_(std::move(server)) {}
+      : CallBase(server.pid(), options.timeout,
+                 make_call_letter<M>(call_operation<S, M>, std::move(message))) {}
   bool await_ready() noexcept { return ready(); }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise>) {
@@ -166,9 +165,6 @@ class [[nodiscard]] Call : public CallBase {
     if (reply == nullptr) throw_described(std::move(error), type_name<M>());
     return take_reply_value<R>(self_process(), reply);
   }
-
- private:
-  Server<S> server_;
 };
 
 template <class S, class M>
@@ -176,7 +172,7 @@ class [[nodiscard]] TryCall : public CallBase {
  public:
   using R = typename M::Reply;
   TryCall(Server<S> server, M message, CallOptions options)
-      : CallBase(server.pid(), nullptr, options.timeout,
+      : CallBase(server.pid(), options.timeout,
                  make_call_letter<M>(call_operation<S, M>, std::move(message))) {}
   bool await_ready() noexcept { return ready(); }
   template <class Promise>

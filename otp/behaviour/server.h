@@ -6,6 +6,8 @@
 
 #include "otp/base/pid.h"
 #include "otp/base/reflect.h"
+#include "otp/base/shareable.h"
+#include "otp/base/term.h"
 #include "otp/runtime/runtime.h"
 
 namespace otp {
@@ -29,12 +31,14 @@ class Name {
  public:
   using ServerClass = S;
   Name() = default;
-  explicit Name(std::string name) : name_(std::move(name)) {}
-  const std::string& text() const { return name_; }
+  explicit Name(std::string name) : name_(Term::atom(std::move(name))) {}
+  std::string_view text() const { return name_.text(); }
   friend bool operator==(const Name&, const Name&) = default;
 
  private:
-  std::string name_;
+  template <class>
+  friend class Server;
+  Term name_;  // an atom: copied without an allocation
 };
 
 /// The one address type of servers: a pid, or a local name. Made from a Pid, a Name<S>, or the
@@ -48,23 +52,23 @@ class Server {
   using ServerClass = S;
   Server() = default;
   explicit Server(Pid pid) : pid_(pid) {}
-  Server(const Name<S>& name) : name_(name.text()) {}
+  Server(const Name<S>& name) : name_(name.name_) {}
 
   /// The pid now: of a name the one that has it, the default Pid if nobody has.
   /// Threads: from inside a process (for names).
   Pid pid() const {
-    if (name_.empty()) return pid_;
+    if (name_.kind() == Term::Kind::none) return pid_;
     internal::LibraryScope scope(internal::env());
-    return internal::whereis_or_nobody(name_);
+    return internal::whereis_or_nobody(name_.text());
   }
   /// Empty when this is made from a pid.
-  const std::string& name() const { return name_; }
-  std::string to_string() const { return name_.empty() ? pid_.to_string() : name_; }
+  std::string_view name() const { return name_.text(); }
+  std::string to_string() const { return name().empty() ? pid_.to_string() : std::string(name()); }
   friend bool operator==(const Server&, const Server&) = default;
 
  private:
   Pid pid_;
-  std::string name_;
+  Term name_;  // none: made from a pid
 };
 
 }  // namespace otp

@@ -238,9 +238,6 @@ void ServerBase::answer_waiting() noexcept {
 // ---- Calls
 // --------------------------------------------------------------------------------------------
 
-CallBase::CallBase(Pid target, const std::string* name, Timeout timeout, Letter* request)
-    : target_(target), name_(name), timeout_(timeout), request_(request) {}
-
 bool CallBase::ready() noexcept {
   self_call_ = target_.id == self_process().id();
   return self_call_;
