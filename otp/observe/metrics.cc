@@ -170,13 +170,15 @@ Metrics::Registration::~Registration() {
   if (metrics_ == nullptr) return;
   std::lock_guard lock(metrics_->mutex_);
   for (auto& [name, family] : metrics_->families_) {
-    std::erase_if(family.series, [&](auto& entry) {
-      Series& series = entry.second;
-      if (series.id != id_) return false;
-      series.read = nullptr;
-      series.id = 0;
-      return series.counter == nullptr && series.gauge == nullptr;  // somebody may hold those
-    });
+    for (auto at = family.series.begin(); at != family.series.end();) {
+      Series& series = at->second;
+      const bool ours = series.id == id_;
+      if (ours) series.read = nullptr;
+      if (ours) series.id = 0;
+      // Somebody may hold its counter or gauge: then the series stays.
+      const bool unused = series.counter == nullptr && series.gauge == nullptr;
+      at = ours && unused ? family.series.erase(at) : std::next(at);
+    }
   }
 }
 

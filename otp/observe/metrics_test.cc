@@ -114,6 +114,12 @@ TEST_CASE("a callback is asked when somebody looks, until it is taken back", "[m
   }
   CHECK(metrics.prometheus_text().empty());
   CHECK(asked == 2);
+  Gauge& gauge = metrics.gauge("both", "");
+  {
+    auto added = metrics.callback(Metrics::CallbackKind::gauge, "both", "", {}, [] { return 1; });
+  }
+  gauge.set(7);
+  CHECK_THAT(metrics.prometheus_text(), Catch::Contains("both 7\n"));
 }
 
 TEST_CASE("many threads count at once", "[metrics][thread]") {
