@@ -100,9 +100,26 @@ TEST_CASE("references give the name of a child, by its name or its id, forwards 
       "    - {id: two, start: Teller, args: {ledger: ledger, second: main_ledger}}\n"
       "    - {id: sub, supervisor: {children: [{id: ledger, start: Ledger, name: main_ledger, "
       "args: {currency: EUR}}]}}\n"));
-  CHECK(child(result, 0).args_of<bank::Teller>().ledger->name == "main_ledger");
-  CHECK(child(result, 1).args_of<bank::Teller>().ledger->name == "main_ledger");
-  CHECK(child(result, 1).args_of<bank::Teller>().second->name == "main_ledger");
+  CHECK(child(result, 0).args_of<bank::Teller>().ledger->text() == "main_ledger");
+  CHECK(child(result, 1).args_of<bank::Teller>().ledger->text() == "main_ledger");
+  CHECK(child(result, 1).args_of<bank::Teller>().second->text() == "main_ledger");
+}
+
+TEST_CASE("a reference follows a server type that configurations call otherwise",
+          "[config][check]") {
+  const ApplicationDecl application{
+      .name = "bank",
+      .servers = {describe_server<bank::Ledger>("Book"), describe_server<bank::Teller>()}};
+  const std::string book = "    - {id: b, start: Book, name: book, args: {currency: EUR}}\n";
+  const auto good =
+      check(with_children(book + "    - {id: t, start: Teller, args: {ledger: book}}\n"), "f",
+            {application}, {});
+  CHECK(child(good, 1).args_of<bank::Teller>().ledger->text() == "book");
+  CHECK(
+      check(with_children(book + "    - {id: t, start: Teller, args: {ledger: look}}\n"), "f",
+            {application}, {})
+          .text() ==
+      "f:5:45: expected the name of a child that runs Book (book), got look; did you mean book?\n");
 }
 
 TEST_CASE("an id that several supervisors use does not do as a reference", "[config][check]") {

@@ -21,6 +21,7 @@ namespace otp::config {
 /// A server type that a configuration may start.
 struct ServerDecl {
   std::string name;                     ///< what `start` says
+  std::string type = {};                ///< the class's qualified name: what references ask for
   std::optional<RecordType> args = {};  ///< none: the server takes no arguments
 };
 
@@ -31,6 +32,7 @@ template <class S>
 ServerDecl describe_server(std::string_view name = type_name<S>()) {
   ServerDecl server;
   server.name = name;
+  server.type = qualified_type_name<S>();
   if constexpr (requires { typename S::Args; }) server.args = record_type<typename S::Args>();
   return server;
 }

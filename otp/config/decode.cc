@@ -183,7 +183,9 @@ std::string expectation(const TypeDescription& type) {
     case TypeKind::bytes: return "a size such as 512B, 64KiB or 1.5GiB of at most 1024TiB";
     case TypeKind::word: return listed(type.words);
     case TypeKind::text: return std::string(type.expected);
-    case TypeKind::reference: return "the name of a child that runs " + std::string(type.server);
+    case TypeKind::reference:
+      return "the name of a child that runs " +
+             std::string(otp::internal::without_qualifiers(type.server));
     case TypeKind::optional: return expectation(type.element());
     case TypeKind::list: return "a list";
     case TypeKind::map: return "a mapping";

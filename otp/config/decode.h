@@ -26,8 +26,8 @@ struct KeyWords {
 /// Fills C++ objects from nodes and reports whatever does not fit.
 class Decoder {
  public:
-  /// Finds the registered name of the child that a node refers to, which must run the given server
-  /// type; reports it when there is none.
+  /// Finds the registered name of the child that a node refers to, which must run the server type
+  /// of that qualified name; reports it when there is none.
   using Resolve = std::function<std::optional<std::string>(const Node&, std::string_view server)>;
 
   explicit Decoder(Diagnostics& diagnostics, Resolve resolve = {})

@@ -17,7 +17,7 @@
 // | a plain struct                          | a mapping with the fields' names as keys            |
 // | otp::Required<T>, as a field            | a T that must be given                              |
 // | a type with otp::ConfigText             | a text of its own form                              |
-// | a type with otp::ConfigReference        | the name of a child of that server type             |
+// | otp::Name<S>, otp::ConfigReference      | the name or the id of a child that runs S           |
 //
 // A plain struct may check its values together: with a member
 // `std::optional<otp::config::Problem> problem() const`.
@@ -25,6 +25,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -34,6 +35,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "otp/base/bytes.h"
@@ -55,13 +57,20 @@ namespace otp {
 template <class T>
 struct ConfigText;
 
-/// Makes T a reference to another child of the tree. Specialise it with
+/// Makes T a reference to another child of the tree. otp::Name<S> is one, like every type with a
+/// `ServerClass` that is made from a std::string; specialise it for others with
 ///
-///     static constexpr std::string_view server = "Ledger";   // the child's server type, as in
-///     `start` static T from_name(std::string name);                  // the child's registered
-///     name
+///     static constexpr std::string_view server = otp::qualified_type_name<Ledger>();
+///     static T from_name(std::string name);   // the child's registered name
 template <class T>
 struct ConfigReference;
+
+template <class T>
+  requires(std::is_constructible_v<T, std::string> && requires { typename T::ServerClass; })
+struct ConfigReference<T> {
+  static constexpr std::string_view server = qualified_type_name<typename T::ServerClass>();
+  static T from_name(std::string name) { return T(std::move(name)); }
+};
 
 namespace config {
 

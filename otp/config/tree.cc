@@ -62,7 +62,16 @@ class TreeReader {
                               std::to_string(at.column) + ")");
   }
 
-  std::optional<std::string> resolve(const Node& node, std::string_view server) {
+  /// How configurations call the server type with this qualified name.
+  std::string server_name(std::string_view type) const {
+    for (const ServerDecl& server : application_.servers) {
+      if (server.type == type) return server.name;
+    }
+    return std::string(otp::internal::without_qualifiers(type));
+  }
+
+  std::optional<std::string> resolve(const Node& node, std::string_view type) {
+    const std::string server = server_name(type);
     const Named* found = nullptr;
     std::size_t by_id = 0;
     for (const Named& child : named_) {
@@ -75,7 +84,7 @@ class TreeReader {
         ++by_id;
       }
     }
-    const std::string expected = "the name of a child that runs " + std::string(server);
+    const std::string expected = "the name of a child that runs " + server;
     if (found == nullptr) {
       refuse_unknown(node, server, expected);
     } else if (by_id > 1) {
@@ -107,9 +116,8 @@ class TreeReader {
   // ---- Second walk: what they say.
 
   Decoder decoder() {
-    return Decoder(diagnostics_, [this](const Node& node, std::string_view server) {
-      return resolve(node, server);
-    });
+    return Decoder(diagnostics_,
+                   [this](const Node& node, std::string_view type) { return resolve(node, type); });
   }
 
   SupervisorDecl read_supervisor(const Node& node) {

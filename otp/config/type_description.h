@@ -73,7 +73,7 @@ struct TypeDescription {
   bool allows_infinity = false;
   std::vector<std::string_view> words;
   std::string_view expected;  ///< of a text
-  std::string_view server;    ///< of a reference: the server type that it must name
+  std::string_view server;    ///< of a reference: the qualified name of the server type
 
   Describe element = nullptr;            ///< of an optional, a list, a map
   std::vector<FieldDescription> fields;  ///< of a record

@@ -22,8 +22,15 @@ enum class Rounding { up, down, half_even };
 
 /// Stands for otp::Name<S>: a reference to a child that runs S.
 template <class S>
-struct NameOf {
-  std::string name;
+class NameOf {
+ public:
+  using ServerClass = S;
+  NameOf() = default;
+  explicit NameOf(std::string name) : name_(std::move(name)) {}
+  const std::string& text() const { return name_; }
+
+ private:
+  std::string name_;
 };
 
 class Ledger {
@@ -90,9 +97,3 @@ inline otp::config::CheckResult check(std::string_view yaml,
 }
 
 }  // namespace bank
-
-template <class S>
-struct otp::ConfigReference<bank::NameOf<S>> {
-  static constexpr std::string_view server = otp::type_name<S>();
-  static bank::NameOf<S> from_name(std::string name) { return {std::move(name)}; }
-};
