@@ -76,6 +76,15 @@ concept HasState = requires(S& s) {
 
 template <class M>
 concept Request = requires { typename M::Reply; };
+/// M's Reply; void if M is no request, which check_call() has then said already.
+template <class M>
+struct ReplyOf {
+  using Type = void;
+};
+template <Request M>
+struct ReplyOf<M> {
+  using Type = typename M::Reply;
+};
 
 /// Async<T> -> T, T -> T.
 template <class T>

@@ -78,12 +78,36 @@ template <class S, class M>
 inline const Operation info_operation{&message_type<M>, &server_type<S>,
                                       &ServerProcess<S>::template invoke_info<M>};
 
+template <class R, class Returned>
+consteval void check_call_result() {
+  using T = typename Awaited<Returned>::Type;
+  static_assert(std::is_same_v<T, R> || kIsCallResult<R, T>,
+                "handle_call must return the message's Reply or otp::CallResult<Reply>, exactly, "
+                "or an otp::Async of one of them");
+}
+template <class Returned>
+consteval void check_cast_result() {
+  using T = typename Awaited<Returned>::Type;
+  static_assert(kIsCastResult<T>,
+                "handle_cast and handle_info must return void or otp::CastResult, or an "
+                "otp::Async of one of them");
+}
+
+// Everything a send can be wrong about is said here, once: the code behind it is left out then, so
+// that the reason is the whole diagnostic.
 template <class S, class M>
 consteval void check_call() {
   static_assert(Request<M>, "this message has no Reply: it is a cast, use otp::cast");
   if constexpr (Request<M>) {
-    static_assert(CallHandler<S, M> || CallHandlerWithFrom<S, M, typename M::Reply>,
+    using R = typename M::Reply;
+    static_assert(CallHandler<S, M> || CallHandlerWithFrom<S, M, R>,
                   "the server has no public handle_call that takes exactly this message");
+    if constexpr (CallHandler<S, M>) {
+      check_call_result<R, decltype(std::declval<S&>().handle_call(Exactly<M>()))>();
+    } else if constexpr (CallHandlerWithFrom<S, M, R>) {
+      using From = Exactly<From<R>>;
+      check_call_result<R, decltype(std::declval<S&>().handle_call(Exactly<M>(), From()))>();
+    }
     require_shareable<M>();
     if constexpr (!std::is_void_v<typename M::Reply>) require_shareable<typename M::Reply>();
   }
@@ -91,8 +115,11 @@ consteval void check_call() {
 template <class S, class M>
 consteval void check_cast() {
   static_assert(!Request<M>, "this message has a Reply: it is a call, use otp::call");
-  static_assert(CastHandler<S, M>,
+  static_assert(Request<M> || CastHandler<S, M>,
                 "the server has no public handle_cast that takes exactly this message");
+  if constexpr (CastHandler<S, M>) {
+    check_cast_result<decltype(std::declval<S&>().handle_cast(Exactly<M>()))>();
+  }
   require_shareable<M>();
 }
 
@@ -150,7 +177,7 @@ Letter* make_call_letter(const Operation& operation, M message) {
 template <class S, class M>
 class [[nodiscard]] Call : public CallBase {
  public:
-  using R = typename M::Reply;
+  using R = typename ReplyOf<M>::Type;
   Call(Server<S> server, M message, CallOptions options)
       : CallBase(server.pid(), options.timeout,
                  make_call_letter<M>(call_operation<S, M>, std::move(message))) {}
@@ -170,7 +197,7 @@ class [[nodiscard]] Call : public CallBase {
 template <class S, class M>
 class [[nodiscard]] TryCall : public CallBase {
  public:
-  using R = typename M::Reply;
+  using R = typename ReplyOf<M>::Type;
   TryCall(Server<S> server, M message, CallOptions options)
       : CallBase(server.pid(), options.timeout,
                  make_call_letter<M>(call_operation<S, M>, std::move(message))) {}
@@ -252,6 +279,9 @@ Sent send(const Server<S>& server, M message) {
   using namespace internal;
   static_assert(InfoHandler<S, M>,
                 "the server has no public handle_info that takes exactly this message");
+  if constexpr (InfoHandler<S, M>) {
+    check_cast_result<decltype(std::declval<S&>().handle_info(Exactly<M>()))>();
+  }
   require_shareable<M>();
   LibraryScope scope(env());
   deliver_message(server.pid(),

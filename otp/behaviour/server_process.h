@@ -115,6 +115,8 @@ class ServerBase : public Process {
 template <class R, class T>
 inline constexpr bool kIsCallResult =
     std::is_same_v<T, CallResult<R>> || std::is_same_v<T, CastResult> || std::is_same_v<T, Stop>;
+template <class T>
+inline constexpr bool kIsCastResult = std::is_void_v<T> || std::is_constructible_v<CastResult, T>;
 
 /// Requests that every server answers itself (stop, sys): run with the server between two messages.
 struct SystemRequest {
@@ -145,8 +147,11 @@ class ServerProcess final : public ServerBase {
     auto& self = static_cast<ServerProcess&>(process);
     M message = std::move(letter.as<M>());
     self.consume(&letter);
-    self.user(
-        [&] { self.follow_async([&] { return self.server_->handle_cast(std::move(message)); }); });
+    if constexpr (CastHandler<S, M>) {
+      self.user([&] {
+        self.follow_async([&] { return self.server_->handle_cast(std::move(message)); });
+      });
+    }
   }
   template <class M>
   static void invoke_info(Process& process, Letter& letter) {
@@ -197,10 +202,10 @@ class ServerProcess final : public ServerBase {
 
   template <class M>
   void call_handler(M message) {
-    using R = typename M::Reply;
+    using R = typename ReplyOf<M>::Type;
     if constexpr (CallHandler<S, M>) {
       finish_handler<R>([&] { return server_->handle_call(std::move(message)); });
-    } else {
+    } else if constexpr (CallHandlerWithFrom<S, M, R>) {
       From<R> from{Pid{0, call_caller()}, Reference{0, call_reference()}, pid()};
       finish_handler<R>([&] { return server_->handle_call(std::move(message), from); });
     }
@@ -238,11 +243,7 @@ class ServerProcess final : public ServerBase {
   void deliver_result(T result) {
     if constexpr (std::is_same_v<T, R>) {
       answer<R>(std::move(result));
-    } else {
-      static_assert(
-          kIsCallResult<R, T>,
-          "handle_call must return the message's Reply or otp::CallResult<Reply>, exactly, "
-          "or an otp::Async of one of them");
+    } else if constexpr (kIsCallResult<R, T>) {
       CallResult<R> full(std::move(result));
       if constexpr (std::is_void_v<R>) {
         full.replied ? answer_void() : keep_waiting();
@@ -260,9 +261,8 @@ class ServerProcess final : public ServerBase {
   template <class F>
   void follow_async(F handler) {
     using Returned = decltype(handler());
-    using T = typename Awaited<Returned>::Type;
     static_assert(
-        std::is_void_v<T> || std::is_constructible_v<CastResult, T>,
+        kIsCastResult<typename Awaited<Returned>::Type>,
         "handle_cast, handle_info and handle_continue return void or otp::CastResult, or an "
         "otp::Async of one of them");
     if constexpr (Awaited<Returned>::waits) {
