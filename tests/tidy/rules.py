@@ -225,7 +225,7 @@ def sleeps(file):
 
 def awaits(file):
     """No braced message and no lambda inside a co_await expression: g++ 12 destroys them twice."""
-    if not file.is_cpp or file.is_test:
+    if not file.is_cpp or file.is_test or file.under("bench"):
         return
     for offset, operand in cpp.awaited(file.code):
         line = file.lines.of(offset)
