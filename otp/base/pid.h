@@ -1,5 +1,7 @@
 #pragma once
 
+#include "otp/base/compiler.h"
+
 #include <compare>
 #include <cstdint>
 #include <functional>

@@ -15,6 +15,8 @@
 
 #pragma once
 
+#include "otp/base/compiler.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
