@@ -14,10 +14,10 @@ using Atomic = std::atomic<T>;
 }  // namespace otp
 #endif
 
-namespace otp {
+namespace otp::internal {
 inline constexpr std::memory_order relaxed = std::memory_order_relaxed;
 inline constexpr std::memory_order acquire = std::memory_order_acquire;
 inline constexpr std::memory_order release = std::memory_order_release;
 inline constexpr std::memory_order acq_rel = std::memory_order_acq_rel;
 inline constexpr std::memory_order seq_cst = std::memory_order_seq_cst;
-}  // namespace otp
+}  // namespace otp::internal

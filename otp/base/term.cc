@@ -32,11 +32,11 @@ Term Term::list(std::vector<Term> items) {
 }
 
 // relaxed: a copy is made from a live Term, so the count cannot reach zero meanwhile.
-void Term::retain() const noexcept { bits_.node->references.fetch_add(1, relaxed); }
+void Term::retain() const noexcept { bits_.node->references.fetch_add(1, internal::relaxed); }
 
 void Term::drop() noexcept {
   // acq_rel: the last owner's delete comes after every other owner's reads.
-  if (bits_.node->references.fetch_sub(1, acq_rel) == 1) delete bits_.node;
+  if (bits_.node->references.fetch_sub(1, internal::acq_rel) == 1) delete bits_.node;
 }
 
 bool Term::is_tagged(std::string_view tag, size_t size) const {

@@ -69,6 +69,18 @@ class SystemImpl {
   int64_t cancel_timer(uint16_t core, TimerId timer);
   int64_t timer_deadline(uint16_t core, TimerId timer);
 
+  /// Things that live as long as the System, by a key of whoever attaches them. Attached before the
+  /// first process that asks is started; constant afterwards. Null: nothing under that key.
+  void attach(uint64_t key, std::shared_ptr<const void> value) {
+    attachments_.emplace_back(key, std::move(value));
+  }
+  const void* attachment(uint64_t key) const {
+    for (auto& [its_key, value] : attachments_) {
+      if (its_key == key) return value.get();
+    }
+    return nullptr;
+  }
+
   NameTable& names() { return names_; }
   BlockingPool& blocking() { return blocking_; }
   const SystemOptions& options() const { return options_; }
@@ -138,6 +150,7 @@ class SystemImpl {
 
   const SystemOptions options_;
   const bool simulated_;
+  std::vector<std::pair<uint64_t, std::shared_ptr<const void>>> attachments_;
   SlotTable slots_;
   std::vector<std::unique_ptr<Core>> cores_;
   NameTable names_;

@@ -12,7 +12,7 @@ class SimulationScope {
  public:
   explicit SimulationScope(internal::SystemImpl& system) : outside_(system) {
     outside_.env().core = &system.core(0);
-    system.core(0).owner.store(&outside_.env(), relaxed);
+    system.core(0).owner.store(&outside_.env(), internal::relaxed);
   }
   internal::Env& env() { return outside_.env(); }
 
