@@ -318,7 +318,8 @@ struct StartTies {
 };
 struct Started {
   Pid pid;
-  Reference monitor;
+  Reference monitor{};
+  Term info{};  // what a child's own start function adds
 };
 /// A start under way: spawns the process and waits for its acknowledgement.
 using MakeServer = std::unique_ptr<Process> (*)(std::string name, StartAck ack, void* arguments);
