@@ -19,6 +19,9 @@ enum class Strategy { one_for_one, one_for_all, rest_for_one };
 /// When a child is restarted: always, after an abnormal end only, never.
 enum class Restart { permanent, transient, temporary };
 
+/// What a child is: reports, count_children and the default shutdown time depend on it.
+enum class ChildType { worker, supervisor };
+
 /// When a supervisor stops by itself because significant children have ended.
 enum class AutoShutdown { never, any_significant, all_significant };
 
@@ -37,10 +40,13 @@ class Shutdown {
 
   constexpr Shutdown(Timeout timeout) : timeout_(timeout) {}
   template <class Rep, class Period>
-  constexpr Shutdown(std::chrono::duration<Rep, Period> time) : timeout_(time) {}
+  constexpr Shutdown(std::chrono::duration<Rep, Period> time)
+      : timeout_(time), negative_(time.count() < 0) {}
 
   constexpr bool is_brutal_kill() const { return brutal_kill_; }
   constexpr bool is_infinity() const { return !brutal_kill_ && timeout_.is_infinite(); }
+  /// Made from a negative duration: no specification is valid with it.
+  constexpr bool is_negative() const { return negative_; }
   /// The time allowed; zero for brutal_kill.
   constexpr Timeout timeout() const { return timeout_; }
   friend constexpr bool operator==(const Shutdown&, const Shutdown&) = default;
@@ -51,6 +57,7 @@ class Shutdown {
 
   Timeout timeout_;
   bool brutal_kill_ = false;
+  bool negative_ = false;
 };
 
 inline constexpr Shutdown Shutdown::brutal_kill{Timeout(std::chrono::seconds(0)), true};

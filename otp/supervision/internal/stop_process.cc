@@ -1,0 +1,49 @@
+#include "otp/supervision/internal/stop_process.h"
+
+#include "otp/runtime/fault.h"
+
+namespace otp::internal {
+
+namespace {
+
+Async<std::optional<Down>> down_of(Reference monitor_of, Timeout limit) {
+  co_return co_await receive<Down>(
+      [monitor_of](const Down& down) { return down.reference == monitor_of; }, after(limit));
+}
+
+}  // namespace
+
+Async<ExitReason> stop_process(Pid pid, Shutdown shutdown) {
+  Reference reference = monitor(pid);
+  std::optional<Down> down;
+  if (!shutdown.is_brutal_kill()) {
+    otp::exit(pid, ExitReason::shutdown());
+    down = co_await down_of(reference, shutdown.timeout());
+  }
+  if (!down) {
+    otp::exit(pid, ExitReason::kill());
+    down = co_await down_of(reference, infinity);
+  }
+  if (!down->reason.is("noproc")) co_return down->reason;
+  // It had ended before the monitor was set: its EXIT, which came first, has the reason.
+  auto ended = co_await receive<ExitMessage>(
+      [pid](const ExitMessage& message) { return message.from == pid; }, after(Duration(0)));
+  co_return ended ? ended->reason : down->reason;
+}
+
+bool is_shutdown_error(const ExitReason& reason, Restart restart, Shutdown shutdown) {
+  if (shutdown.is_brutal_kill() && reason.is("killed")) return false;
+  if (reason.is("shutdown")) return shutdown.is_brutal_kill() && restart == Restart::permanent;
+  return restart == Restart::permanent || !(reason.is_shutdown() || reason.is_normal());
+}
+
+Async<Result<Started>> start_process(const ChildSpec& spec) {
+  try {
+    co_return co_await spec.start->start(
+        StartSettings{.mailbox = spec.mailbox, .drop_expired = spec.drop_expired});
+  } catch (...) {
+    co_return reason_of(std::current_exception());
+  }
+}
+
+}  // namespace otp::internal

@@ -1,0 +1,613 @@
+#include "otp/supervision/supervisor.h"
+
+#include "otp/supervision/testing/sup_fixture.h"
+
+using namespace otp;
+using namespace otp::supervision_testing;
+
+namespace {
+
+SupervisorSpec abc(Strategy strategy = Strategy::one_for_one, uint32_t intensity = 10) {
+  return {.strategy = strategy,
+          .intensity = intensity,
+          .children = {worker("a"), worker("b"), worker("c")}};
+}
+SupervisorSpec only(ChildSpec spec, uint32_t intensity = 10) {
+  return {.intensity = intensity, .children = {std::move(spec)}};
+}
+Async<SupervisorRef> start(SupervisorSpec spec) {
+  trap_exit(true);
+  co_return (co_await Supervisor::start_link(std::move(spec))).or_exit();
+}
+
+}  // namespace
+
+TEST_CASE("SUP-001 SUP-002 children start in order and stop in reverse", "[supervisor]") {
+  // OTP: supervisor_SUITE:order_of_children/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(abc());
+    co_await expect(3, "start a,start b,start c");
+    require(co_await stop_sup(sup.pid()) == ExitReason::shutdown(), "exits with shutdown");
+    co_await expect(3, "stop c shutdown,stop b shutdown,stop a shutdown");
+  });
+}
+
+TEST_CASE("SUP-002 each child is gone before the next is told to stop", "[supervisor]") {
+  simulate([]() -> Async<void> {
+    auto sup = co_await start(
+        {.children = {worker("a", {}, {.stop_time = 1s}), worker("b", {}, {.stop_time = 2s}),
+                      worker("c", {}, {.stop_time = 1s})}});
+    co_await expect(3, "start a,start b,start c");
+    require(co_await stop_sup(sup.pid()) == ExitReason::shutdown(), "shutdown");
+    co_await expect(6, "told c,stop c shutdown,told b,stop b shutdown,told a,stop a shutdown");
+  });
+}
+
+TEST_CASE("SUP-003 a child that fails to start stops those before it", "[supervisor]") {
+  // OTP: supervisor_SUITE:sup_start_fail/1
+  everywhere([]() -> Async<void> {
+    trap_exit(true);
+    auto trouble = std::make_shared<Trouble>();
+    trouble->failures = 1;
+    auto result = co_await Supervisor::start_link(
+        {.children = {worker("a"), worker("b"), worker("c", {}, {.trouble = trouble}),
+                      worker("d")}});
+    require(!result.ok(), "started");
+    std::string error = result.error().to_string();
+    require(error.find("{shutdown,{failed_to_start_child,c,{{std::runtime_error,\"no luck\"}") == 0,
+            error);
+    co_await expect(4, "start a,start b,stop b shutdown,stop a shutdown");
+    require(!co_await receive<Event>(after(0s)), "d was not started");
+    require(!co_await receive<ExitMessage>(after(0s)), "no exit message of the failed start");
+    require(!whereis("a") && !whereis("b") && !whereis("c"), "names are free");
+  });
+}
+
+TEST_CASE("SUP-052 a failed start ends a caller that does not trap exits", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    trap_exit(true);
+    Pid caller = spawn_link(
+        [](Pid witness) -> Async<void> {
+          auto trouble = std::make_shared<Trouble>();
+          trouble->failures = 1;
+          (void)co_await Supervisor::start_link(
+              only(worker("c", {}, {.witness = witness, .trouble = trouble})));
+          co_await otp::sleep(infinity);
+        },
+        self());
+    auto exit = co_await receive<ExitMessage>();
+    require(exit.from == caller, "whose exit");
+    std::string reason = exit.reason.to_string();
+    require(reason.find("{shutdown,{failed_to_start_child,c,{{std::runtime_error") == 0, reason);
+  });
+}
+
+TEST_CASE("SUP-004 one_for_one restarts only the child that ended", "[supervisor]") {
+  // OTP: supervisor_SUITE:one_for_one/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(abc());
+    co_await expect(3, "start a,start b,start c");
+    Pid a = pid_of("a"), b = pid_of("b"), c = pid_of("c");
+    crash("a");
+    co_await expect(2, "stop a crashed,start a");
+    require(pid_of("a") != a && is_alive(pid_of("a")), "a is another process");
+    require(pid_of("b") == b && pid_of("c") == c, "the others are the same");
+    require(co_await listing(sup) == "c running,b running,a running", "order is kept");
+  });
+}
+
+TEST_CASE("SUP-005 one_for_all restarts all, stopping in reverse", "[supervisor]") {
+  // OTP: supervisor_SUITE:one_for_all/1
+  everywhere([]() -> Async<void> {
+    co_await start(abc(Strategy::one_for_all));
+    co_await expect(3, "start a,start b,start c");
+    crash("b");
+    co_await expect(6, "stop b crashed,stop c shutdown,stop a shutdown,start a,start b,start c");
+  });
+}
+
+TEST_CASE("SUP-006 rest_for_one restarts the child and those after it", "[supervisor]") {
+  // OTP: supervisor_SUITE:rest_for_one/1
+  everywhere([]() -> Async<void> {
+    auto spec = abc(Strategy::rest_for_one);
+    spec.children.push_back(worker("d"));
+    auto sup = co_await start(std::move(spec));
+    co_await expect(4, "start a,start b,start c,start d");
+    Pid a = pid_of("a");
+    crash("b");
+    co_await expect(6, "stop b crashed,stop d shutdown,stop c shutdown,start b,start c,start d");
+    require(pid_of("a") == a, "a is the same");
+    require(co_await listing(sup) == "d running,c running,b running,a running", "order");
+  });
+}
+
+TEST_CASE("SUP-007 a permanent child is restarted whatever its reason", "[supervisor]") {
+  // OTP: supervisor_SUITE:permanent_normal/1, permanent_shutdown/1, permanent_abnormal/1
+  everywhere([]() -> Async<void> {
+    co_await start(only(worker("a")));
+    co_await expect(1, "start a");
+    for (ExitReason reason : {ExitReason::normal(), ExitReason::shutdown(),
+                              ExitReason::shutdown(Term(1)), ExitReason::atom("bad")}) {
+      end("a", reason);
+      co_await expect(2, "stop a " + reason.to_string() + ",start a");
+    }
+  });
+}
+
+TEST_CASE("SUP-008 a transient child is restarted after an abnormal end only", "[supervisor]") {
+  // OTP: supervisor_SUITE:transient_normal/1, transient_shutdown/1, transient_abnormal/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a", {.restart = Restart::transient})));
+    co_await expect(1, "start a");
+    for (ExitReason reason :
+         {ExitReason::normal(), ExitReason::shutdown(), ExitReason::shutdown(Term(1))}) {
+      Pid pid = pid_of("a");
+      end("a", reason);
+      co_await down_of(pid);
+      co_await expect(1, "stop a " + reason.to_string());
+      require(co_await listing(sup) == "a stopped", "kept without a process");
+      require((co_await Supervisor::restart_child(sup, "a")).ok(), "restart_child");
+      co_await expect(1, "start a");
+    }
+    end("a", ExitReason::atom("bad"));
+    co_await expect(2, "stop a bad,start a");
+    otp::exit(pid_of("a"), ExitReason::kill());
+    co_await expect(1, "start a");
+  });
+}
+
+TEST_CASE("SUP-009 a temporary child is never restarted and leaves nothing", "[supervisor]") {
+  // OTP: supervisor_SUITE:temporary_normal/1, temporary_shutdown/1, temporary_abnormal/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start({});
+    for (ExitReason reason : {ExitReason::normal(), ExitReason::shutdown(),
+                              ExitReason::shutdown(Term(1)), ExitReason::atom("bad")}) {
+      auto started =
+          co_await Supervisor::start_child(sup, worker("a", {.restart = Restart::temporary}));
+      require(started.ok(), "starts under the same id again");
+      Pid pid = started.value().pid;
+      end("a", reason);
+      co_await down_of(pid);
+      co_await expect(2, "start a,stop a " + reason.to_string());
+      require(co_await listing(sup) == "", "no longer listed");
+    }
+  });
+}
+
+TEST_CASE("SUP-010 one restart too many ends the supervisor with shutdown", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(abc(Strategy::one_for_one, 2));
+    co_await expect(3, "start a,start b,start c");
+    crash("b");
+    co_await expect(2, "stop b crashed,start b");
+    crash("b");
+    co_await expect(2, "stop b crashed,start b");
+    crash("b");
+    co_await expect(3, "stop b crashed,stop c shutdown,stop a shutdown");
+    auto exit = co_await receive<ExitMessage>();
+    require(exit.from == sup.pid() && exit.reason == ExitReason::shutdown(), "shutdown");
+  });
+}
+
+TEST_CASE("SUP-011 with intensity 0 the first restartable end is the last", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a"), 0));
+    crash("a");
+    require(co_await down_of(sup.pid()) == ExitReason::shutdown(), "shutdown");
+    co_await expect(2, "start a,stop a crashed");
+  });
+}
+
+TEST_CASE("SUP-012 R-007 restarts older than the period do not count", "[supervisor]") {
+  // OTP: supervisor_SUITE:multiple_restarts/1
+  simulate([]() -> Async<void> {
+    auto sup = co_await start({.intensity = 1, .period = 1s, .children = {worker("a")}});
+    co_await expect(1, "start a");
+    for (int i = 0; i < 4; ++i) {
+      co_await otp::sleep(2100ms);
+      crash("a");
+      co_await expect(2, "stop a crashed,start a");
+    }
+    crash("a");
+    require(co_await down_of(sup.pid()) == ExitReason::shutdown(), "two within the period");
+  });
+}
+
+TEST_CASE("SUP-013 all children share one restart counter", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(abc(Strategy::one_for_one, 2));
+    co_await expect(3, "start a,start b,start c");
+    for (std::string id : {"a", "b"}) {
+      crash(id);
+      co_await expect(2, "stop " + id + " crashed,start " + id);
+    }
+    crash("a");
+    require(co_await down_of(sup.pid()) == ExitReason::shutdown(), "the third");
+  });
+}
+
+TEST_CASE("SUP-014 SUP-039 defaults are OTP's", "[supervisor]") {
+  SupervisorSpec flags;
+  CHECK(flags.strategy == Strategy::one_for_one);
+  CHECK(flags.intensity == 1);
+  CHECK(flags.period == 5s);
+  CHECK(flags.auto_shutdown == AutoShutdown::never);
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start({.children = {worker("w"), supervisor("s", {})}});
+    ChildSpec w = (co_await Supervisor::get_child_spec(sup, "w")).value();
+    require(w.restart == Restart::permanent && w.type == ChildType::worker && !w.significant &&
+                w.shutdown_or_default() == Shutdown(5s),
+            "worker");
+    ChildSpec s = (co_await Supervisor::get_child_spec(sup, "s")).value();
+    require(s.type == ChildType::supervisor && s.shutdown_or_default().is_infinity(), "supervisor");
+  });
+}
+
+TEST_CASE("SUP-015 between two attempts the supervisor serves requests", "[supervisor]") {
+  // OTP: supervisor_SUITE:hanging_restart_loop/1
+  simulate([]() -> Async<void> {
+    auto trouble = std::make_shared<Trouble>();
+    auto sup = co_await start({.intensity = 1000,
+                               .period = 3600s,
+                               .children = {worker("a", {}, {.trouble = trouble}), worker("b")}});
+    co_await expect(2, "start a,start b");
+    trouble->failures = 1'000'000;
+    trouble->start_time = 2s;
+    crash("a");
+    co_await expect(1, "stop a crashed");
+    co_await otp::sleep(5s);
+    require(co_await listing(sup) == "b running,a restarting", "listed as restarting");
+    auto count = co_await Supervisor::count_children(sup);
+    require(count == ChildCount{.specs = 2, .active = 1, .supervisors = 0, .workers = 2},
+            "not active");
+    auto restarting = co_await Supervisor::restart_child(sup, "a");
+    require(restarting.error().is("restarting"), restarting.error().to_string());
+    require((co_await Supervisor::delete_child(sup, "a")).error().is("restarting"), "delete");
+    require((co_await Supervisor::terminate_child(sup, "a")).ok(), "terminate");
+    int starts = trouble->starts;
+    co_await otp::sleep(60s);
+    require(trouble->starts == starts, "no further attempt");
+    require(co_await listing(sup) == "b running,a stopped", "stopped");
+  });
+}
+
+TEST_CASE("SUP-016 a supervisor that gives up is restarted with its specification",
+          "[supervisor]") {
+  // OTP: supervisor_SUITE:tree/1
+  everywhere([]() -> Async<void> {
+    auto top = co_await start(
+        {.intensity = 1, .children = {supervisor("s", only(worker("a"), 1), {.name = "s"})}});
+    co_await expect(1, "start a");
+    SupervisorRef s{Name<Supervisor>("s")};
+    Pid first = s.pid();
+    require((co_await Supervisor::start_child(s, worker("more"))).ok(), "start_child");
+    co_await expect(1, "start more");
+    crash("a");
+    co_await expect(2, "stop a crashed,start a");
+    crash("a");
+    co_await expect(3, "stop a crashed,stop more shutdown,start a");
+    require((co_await Supervisor::count_children(top)).supervisors == 1, "top lives");
+    require(pid_of("s") != first, "another process");
+    require(co_await listing(s) == "a running", "what was added is gone");
+  });
+}
+
+TEST_CASE("SUP-017 a child that stops within its time is not killed", "[supervisor]") {
+  // OTP: supervisor_SUITE:sup_stop_timeout/1
+  simulate([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a", {.shutdown = 1000ms}, {.stop_time = 300ms})));
+    auto [a, reference] = std::pair(pid_of("a"), monitor(pid_of("a")));
+    (void)reference;
+    require((co_await Supervisor::terminate_child(sup, "a")).ok(), "ok");
+    auto down = co_await receive<Down>();
+    require(down.pid == a && down.reason == ExitReason::shutdown(), down.reason.to_string());
+  });
+}
+
+TEST_CASE("SUP-018 a child that does not stop in time is killed", "[supervisor]") {
+  // OTP: supervisor_SUITE:sup_stop_timeout/1
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Simulator simulator(seed);
+    Duration before{}, passed{};
+    simulator.run(
+        [](Simulator* clock, Duration* at, Duration* took) -> Async<void> {
+          auto sup = co_await start(
+              {.children = {worker("a", {.shutdown = 1000ms}, {.stubborn = true}), worker("b")}});
+          (void)monitor(pid_of("a"));
+          *at = clock->now();
+          require((co_await Supervisor::terminate_child(sup, "a")).ok(), "ok");
+          *took = clock->now() - *at;
+          auto down = co_await receive<Down>();
+          require(down.reason.is("killed"), down.reason.to_string());
+          require(co_await listing(sup) == "b running,a stopped", "the supervisor goes on");
+        },
+        &simulator, &before, &passed);
+    CHECK(passed >= 1000ms);
+    CHECK(passed < 1010ms);
+  }
+}
+
+TEST_CASE("SUP-019 brutal_kill kills at once", "[supervisor]") {
+  // OTP: supervisor_SUITE:sup_stop_brutal_kill/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a", {.shutdown = Shutdown::brutal_kill})));
+    co_await expect(1, "start a");
+    (void)monitor(pid_of("a"));
+    require((co_await Supervisor::terminate_child(sup, "a")).ok(), "ok");
+    require((co_await receive<Down>()).reason.is("killed"), "killed");
+    require(!co_await receive<Event>(after(0s)), "terminate did not run");
+  });
+}
+
+TEST_CASE("SUP-020 shutdown infinity waits without limit", "[supervisor]") {
+  // OTP: supervisor_SUITE:sup_stop_infinity/1
+  simulate([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a", {.shutdown = infinity}, {.stop_time = 7200s})));
+    (void)monitor(pid_of("a"));
+    require((co_await Supervisor::terminate_child(sup, "a")).ok(), "ok");
+    require((co_await receive<Down>()).reason == ExitReason::shutdown(), "not killed");
+  });
+}
+
+TEST_CASE("SUP-021 children that end by themselves do not disturb a shutdown", "[supervisor]") {
+  // OTP: supervisor_SUITE:sup_stop_race/1
+  everywhere([]() -> Async<void> {
+    std::vector<ChildSpec> children;
+    std::vector<ExitReason> reasons{ExitReason::normal(), ExitReason::shutdown(),
+                                    ExitReason::shutdown(Term(7)), ExitReason::atom("bad")};
+    for (int i = 0; i < 8; ++i) children.push_back(worker("w" + std::to_string(i)));
+    auto sup = co_await start({.intensity = 100, .children = children});
+    co_await events(8);
+    std::vector<Reference> refs;
+    for (int i = 0; i < 8; ++i) refs.push_back(monitor(pid_of("w" + std::to_string(i))));
+    for (int i = 7; i >= 0; --i) {
+      end("w" + std::to_string(i), reasons[static_cast<size_t>(i) % 4]);
+      if (i == 3) otp::exit(sup.pid(), ExitReason::shutdown());
+    }
+    require(co_await down_of(sup.pid()) == ExitReason::shutdown(), "shutdown completes");
+    for (size_t i = 0; i < 8; ++i) {
+      auto down = co_await receive<Down>(
+          [ref = refs[i]](const Down& each) { return each.reference == ref; });
+      require(down.reason == reasons[i % 4] || down.reason == ExitReason::shutdown(),
+              "own reason: " + down.reason.to_string());
+    }
+    for (int i = 0; i < 8; ++i) require(!whereis("w" + std::to_string(i)), "nothing left");
+  });
+}
+
+TEST_CASE("SUP-022 a supervisor exits with its parent's reason", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    for (ExitReason reason : {ExitReason::normal(), ExitReason::atom("bad")}) {
+      auto sup = co_await start(abc());
+      co_await expect(3, "start a,start b,start c");
+      require(co_await stop_sup(sup.pid(), reason) == reason, reason.to_string());
+      co_await expect(3, "stop c shutdown,stop b shutdown,stop a shutdown");
+    }
+    // Its parent dies.
+    Pid witness = self();
+    auto [parent, ref] = spawn_monitor(
+        [](Pid to) -> Async<void> {
+          auto sup = co_await start(only(worker("a", {}, {.witness = to})));
+          (void)otp::send(to, sup.pid());
+          co_await otp::sleep(infinity);
+        },
+        witness);
+    (void)ref;
+    Pid sup = co_await receive<Pid>();
+    otp::exit(parent, ExitReason::kill());
+    require((co_await down_of(sup)).is("killed"), "the parent's reason");
+    co_await expect(2, "start a,stop a shutdown");
+  });
+}
+
+TEST_CASE("SUP-023 a killed supervisor has no orderly shutdown", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start({.children = {worker("a"), worker("b", {}, {.trap = false})}});
+    co_await expect(2, "start a,start b");
+    Reference b = monitor(pid_of("b"));
+    otp::exit(sup.pid(), ExitReason::kill());
+    require((co_await down_of(sup.pid())).is("killed"), "killed");
+    co_await expect(1, "stop a killed");
+    auto down = co_await receive<Down>([b](const Down& each) { return each.reference == b; });
+    require(down.reason.is("killed"), "b gets the signal");
+  });
+}
+
+TEST_CASE("SUP-024 start_child appends a child and hands back its information", "[supervisor]") {
+  // OTP: supervisor_SUITE:child_adm/1, extra_return/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a")));
+    auto plain = co_await Supervisor::start_child(sup, worker("b"));
+    require(plain.ok() && plain.value().pid == pid_of("b"), "pid");
+    ChildSpec extra = child_started_by("c", [witness = self()]() -> Async<Result<StartedChild>> {
+      auto server =
+          co_await otp::start_link<Worker>({.id = "c", .witness = witness}, {.name = "c"});
+      if (!server.ok()) co_return server.error();
+      co_return StartedChild{server.value().pid(), Term("port 80")};
+    });
+    auto info = co_await Supervisor::start_child(sup, extra);
+    require(info.ok() && info.value().pid == pid_of("c"), "pid");
+    require(info.value().info == Term("port 80"), "info");
+    require(co_await listing(sup) == "c running,b running,a running", "appended");
+    co_await expect(3, "start a,start b,start c");
+    crash("c");
+    co_await expect(2, "stop c crashed,start c");
+  });
+}
+
+TEST_CASE("SUP-025 start_child refuses an id that is taken", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a")));
+    auto running = co_await Supervisor::start_child(sup, worker("a"));
+    require(running.error() == ExitReason::tagged("already_started", Term(pid_of("a"))),
+            running.error().to_string());
+    require((co_await Supervisor::terminate_child(sup, "a")).ok(), "terminate");
+    auto stopped = co_await Supervisor::start_child(sup, worker("a"));
+    require(stopped.error().is("already_present"), stopped.error().to_string());
+  });
+}
+
+TEST_CASE("SUP-026 a start_child that fails adds nothing", "[supervisor]") {
+  // OTP: supervisor_SUITE:sup_start_child_returns_error/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a")));
+    auto trouble = std::make_shared<Trouble>();
+    trouble->failures = 1;
+    auto thrown = co_await Supervisor::start_child(sup, worker("b", {}, {.trouble = trouble}));
+    require(thrown.error().to_string().find("no luck") != std::string::npos, "names the reason");
+    auto error =
+        co_await Supervisor::start_child(sup, child_started_by("c", []() -> Async<Result<Pid>> {
+                                           co_return ExitReason::atom("function_error");
+                                         }));
+    require(error.error().is("function_error"), error.error().to_string());
+    auto raised =
+        co_await Supervisor::start_child(sup, child_started_by("d", []() -> Async<Result<Pid>> {
+                                           throw std::runtime_error("in the start function");
+                                           co_return Pid();
+                                         }));
+    require(raised.error().to_string().find("in the start function") != std::string::npos, "d");
+    require(co_await listing(sup) == "a running", "nothing is added, the supervisor lives");
+  });
+}
+
+TEST_CASE("SUP-027 an ignored start keeps the specification unless temporary", "[supervisor]") {
+  // OTP: supervisor_SUITE:sup_start_ignore_child/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start({});
+    auto trouble = std::make_shared<Trouble>();
+    for (Restart restart : {Restart::permanent, Restart::transient, Restart::temporary}) {
+      trouble->ignores = 1;
+      auto started = co_await Supervisor::start_child(
+          sup, worker("a", {.restart = restart}, {.trouble = trouble}));
+      require(started.ok() && !started.value().pid, "ok without a pid");
+      require(co_await listing(sup) == (restart == Restart::temporary ? "" : "a stopped"), "spec");
+      if (restart != Restart::temporary) {
+        require((co_await Supervisor::delete_child(sup, "a")).ok(), "delete");
+      }
+    }
+    trouble->ignores = 1;
+    auto at_start = co_await Supervisor::start_link(
+        {.children = {worker("i", {}, {.trouble = trouble}), worker("b")}});
+    require(co_await listing(at_start.value()) == "b running,i stopped", "in init too");
+  });
+}
+
+TEST_CASE("SUP-028 terminate_child", "[supervisor]") {
+  // OTP: supervisor_SUITE:child_adm/1
+  everywhere([]() -> Async<void> {
+    auto sup =
+        co_await start({.children = {worker("p"), worker("t", {.restart = Restart::temporary})}});
+    require((co_await Supervisor::terminate_child(sup, "p")).ok(), "permanent");
+    require((co_await Supervisor::terminate_child(sup, "t")).ok(), "temporary");
+    require(co_await listing(sup) == "p stopped", "spec kept, spec removed");
+    require((co_await Supervisor::terminate_child(sup, "x")).error().is("not_found"), "unknown");
+    require((co_await Supervisor::terminate_child(sup, "p")).ok(), "already stopped");
+    co_await expect(4, "start p,start t,stop p shutdown,stop t shutdown");
+    require(!co_await receive<Event>(after(20ms)), "not restarted");
+  });
+}
+
+TEST_CASE("SUP-029 SUP-030 restart_child and delete_child", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(only(worker("a")));
+    require((co_await Supervisor::restart_child(sup, "a")).error().is("running"), "running");
+    require((co_await Supervisor::restart_child(sup, "x")).error().is("not_found"), "unknown");
+    require((co_await Supervisor::delete_child(sup, "a")).error().is("running"), "running");
+    require((co_await Supervisor::delete_child(sup, "x")).error().is("not_found"), "unknown");
+    require((co_await Supervisor::terminate_child(sup, "a")).ok(), "terminate");
+    auto again = co_await Supervisor::restart_child(sup, "a");
+    require(again.ok() && again.value().pid == pid_of("a"), "restarted");
+    require((co_await Supervisor::terminate_child(sup, "a")).ok(), "terminate");
+    require((co_await Supervisor::delete_child(sup, "a")).ok(), "delete");
+    require(co_await listing(sup) == "", "gone");
+  });
+}
+
+TEST_CASE("SUP-031 SUP-032 which_children and count_children", "[supervisor]") {
+  // OTP: supervisor_SUITE:count_children/1
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start({.children = {worker("a"), supervisor("s", only(worker("x"))),
+                                            worker("b", {.restart = Restart::transient})}});
+    require((co_await Supervisor::terminate_child(sup, "b")).ok(), "terminate");
+    auto rows = co_await Supervisor::which_children(sup);
+    require(rows.size() == 3 && rows[0].id == "b" && rows[1].id == "s" && rows[2].id == "a",
+            "order");
+    require(!rows[0].pid && rows[0].state == ChildState::stopped, "no pid");
+    require(rows[1].type == ChildType::supervisor && rows[1].server == "Supervisor", "type");
+    require(rows[2].pid == pid_of("a") && rows[2].server == "Worker", "pid and module");
+    auto count = co_await Supervisor::count_children(sup);
+    require(count == ChildCount{.specs = 3, .active = 2, .supervisors = 1, .workers = 2}, "count");
+  });
+}
+
+TEST_CASE("SUP-033 a temporary child of one_for_all ends alone", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    auto sup =
+        co_await start({.strategy = Strategy::one_for_all,
+                        .intensity = 5,
+                        .children = {worker("a"), worker("t", {.restart = Restart::temporary})}});
+    co_await expect(2, "start a,start t");
+    Pid a = pid_of("a"), t = pid_of("t");
+    crash("t");
+    co_await down_of(t);
+    require(co_await listing(sup) == "a running" && pid_of("a") == a, "nothing happens to a");
+    require(
+        (co_await Supervisor::start_child(sup, worker("t", {.restart = Restart::temporary}))).ok(),
+        "again");
+    co_await expect(2, "stop t crashed,start t");
+    crash("a");
+    co_await expect(3, "stop a crashed,stop t shutdown,start a");
+    require(co_await listing(sup) == "a running", "it is stopped with the others, for good");
+  });
+}
+
+TEST_CASE("SUP-034 a restarted child gets its arguments and nothing else", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    co_await start(only(worker("a", {}, {.number = 42})));
+    co_await expect(1, "start a");
+    Server<Worker> a{Name<Worker>("a")};
+    for (int i = 0; i < 3; ++i) {
+      require(co_await otp::call(a, Worker::Number{.set = 7}) == 42, "as specified");
+      require(co_await otp::call(a, Worker::Number{.set = 7}) == 7, "its own state");
+      crash("a");
+      co_await expect(2, "stop a crashed,start a");
+    }
+  });
+}
+
+TEST_CASE("SUP-035 every restart can register its name", "[supervisor]") {
+  everywhere(
+      []() -> Async<void> {
+        auto sup = co_await start(only(worker("a"), 1000));
+        co_await expect(1, "start a");
+        for (int i = 0; i < 1000; ++i) {
+          crash("a");
+          co_await expect(2, "stop a crashed,start a");
+        }
+        require(is_alive(sup.pid()), "never already registered");
+      },
+      2);
+}
+
+TEST_CASE("SUP-036 unknown messages and exits of strangers are survived", "[supervisor]") {
+  everywhere([]() -> Async<void> {
+    auto sup = co_await start(abc());
+    co_await expect(3, "start a,start b,start c");
+    (void)otp::send(sup.pid(), Event{"hello"});
+    auto [stranger, ref] = spawn_monitor(
+        [](Pid to) -> Async<void> {
+          link(to);
+          otp::exit(ExitReason::atom("bad"));
+          co_return;
+        },
+        sup.pid());
+    (void)ref;
+    co_await down_of(stranger);
+    Pid a = pid_of("a");
+    // A child that sends a signal and lives has not ended.
+    auto forged = spawn([](Pid to) { otp::exit(to, ExitReason::atom("bad")); }, sup.pid());
+    co_await down_of(forged);
+    require(co_await listing(sup) == "c running,b running,a running", "goes on");
+    require(pid_of("a") == a, "nobody was restarted");
+  });
+}
