@@ -57,7 +57,7 @@ FinishAttempt conclude(const KindSettings& settings, const Job& job, const Attem
 FinishAttempt conclude(const KindSettings& settings, const Job& job,
                        const otp::io::SystemError& failed, Moment now) {
   FinishAttempt finish{.id = job.id, .attempt = job.attempts, .at = now, .due = now};
-  finish.error = settings.command[0] + ": " + failed.to_string();
+  finish.error = settings.command->front() + ": " + failed.to_string();
   set_state(finish, settings, job, State::failed);
   return finish;
 }

@@ -7,11 +7,13 @@
 namespace jobs {
 namespace {
 
+using Words = std::vector<std::string>;
+
 using otp::io::Captured;
 using How = otp::io::ChildExit::How;
 using std::chrono::seconds;
 
-const KindSettings kOnce{.command = {"tool"}, .timeout = seconds(5)};
+const KindSettings kOnce{.command = Words{"tool"}, .timeout = seconds(5)};
 const Job kFirst{.id = 7, .kind = "k", .state = State::running, .attempts = 1};
 
 }  // namespace

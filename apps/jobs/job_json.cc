@@ -6,6 +6,7 @@
 #include "apps/jobs/text.h"
 #include "otp/base/enum_names.h"
 #include "otp/base/json.h"
+#include "otp/base/utf8.h"
 
 namespace jobs {
 namespace {
@@ -154,7 +155,7 @@ std::variant<Submission, std::string> parse_submission(std::string_view body) {
     error = json::error::extra_data;
   }
   if (error) {
-    const bool text_is_bad = !is_valid_utf8(body);
+    const bool text_is_bad = !otp::is_valid_utf8(body);
     return "not valid JSON at byte " + std::to_string(used + 1) + ": " +
            (text_is_bad ? "the body is not UTF-8" : error.message());
   }

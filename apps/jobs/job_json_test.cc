@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "apps/jobs/text.h"
 #include "otp/base/json.h"
+#include "otp/base/utf8.h"
 
 namespace jobs {
 namespace {
@@ -99,7 +99,7 @@ TEST_CASE("R-033 whatever a command wrote, its job is valid JSON", "[jobs][json]
   job.error = "caf\xe9 \"quoted\" \\ \x1b[0m";
   JobList list{.jobs = {job, Job{.id = 2, .kind = "other", .output = "fine"}}, .more = true};
   const std::string text = list_json(list);
-  CHECK(is_valid_utf8(text));
+  CHECK(otp::is_valid_utf8(text));
   const auto parsed = otp::json::parse(text).as_object();
   const auto& jobs = parsed.at("jobs").as_array();
   CHECK(jobs[0].at("output").as_string() == std::string_view("\xef\xbf\xbd\0\xef\xbf\xbd", 7));

@@ -6,11 +6,13 @@
 namespace jobs {
 namespace {
 
+using Words = std::vector<std::string>;
+
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 Kinds one_kind(KindSettings settings) {
-  settings.command = {"true"};
+  settings.command = Words{"true"};
   return {{"k", settings}};
 }
 
@@ -131,7 +133,7 @@ TEST_CASE("a waiting job can be taken out", "[jobs][limiter]") {
 TEST_CASE("kinds take turns", "[jobs][limiter]") {
   Kinds kinds;
   for (const char* name : {"a", "b", "c"})
-    kinds[name] = {.command = {"true"}, .max_concurrency = 2};
+    kinds[name] = {.command = Words{"true"}, .max_concurrency = 2};
   Limiter limiter(kinds);
   for (JobId id = 0; id < 9; ++id) limiter.put_back(std::string(1, "abc"[id % 3]), id, Moment(0));
   std::string order;
@@ -140,7 +142,7 @@ TEST_CASE("kinds take turns", "[jobs][limiter]") {
 }
 
 TEST_CASE("the wait before a retry grows to its maximum and retries run out", "[jobs][limiter]") {
-  KindSettings settings{.command = {"true"}, .retries = 200};
+  KindSettings settings{.command = Words{"true"}, .retries = 200};
   settings.backoff = {.min = milliseconds(100), .max = seconds(1), .factor = 3};
   const auto wait = [&](int failures) {
     return *retry_at(settings, failures, Moment(5000)) - Moment(5000);
@@ -151,18 +153,18 @@ TEST_CASE("the wait before a retry grows to its maximum and retries run out", "[
   CHECK(wait(4) == seconds(1));
   CHECK(wait(200) == seconds(1));
   CHECK(!retry_at(settings, 201, Moment(0)));
-  CHECK(!retry_at({.command = {"true"}}, 1, Moment(0)));
+  CHECK(!retry_at({.command = Words{"true"}}, 1, Moment(0)));
 }
 
 TEST_CASE("settings that make no sense are named with what was expected", "[jobs][settings]") {
   const auto field = [](KindSettings settings) {
-    if (settings.command.empty()) settings.command = {"true"};
-    const auto problem = problem_of(settings);
+    if (!settings.command.given()) settings.command = Words{"true"};
+    const auto problem = settings.problem();
     return problem ? std::string(problem->field) : std::string();
   };
   CHECK(field({}).empty());
-  CHECK(problem_of(KindSettings{})->field == "command");
-  CHECK(field({.command = {""}}) == "command");
+  CHECK(field({.command = Words()}) == "command");
+  CHECK(field({.command = Words{""}}) == "command");
   CHECK(field({.environment = {{"A=B", "c"}}}) == "environment");
   CHECK(field({.directory = "relative"}) == "directory");
   CHECK(field({.max_concurrency = 0}) == "max_concurrency");
@@ -178,7 +180,7 @@ TEST_CASE("settings that make no sense are named with what was expected", "[jobs
 }
 
 TEST_CASE("R-035 commands inherit few variables and never the token", "[jobs][settings]") {
-  const KindSettings settings{.command = {"true"}, .environment = {{"A", "1"}, {"LANG", "C"}}};
+  const KindSettings settings{.command = Words{"true"}, .environment = {{"A", "1"}, {"LANG", "C"}}};
   const auto inherited = [](const char* name) -> const char* {
     const std::map<std::string, const char*> service = {
         {"JOBS_TOKEN", "secret"}, {"PATH", "/bin"}, {"LANG", "de"}, {"HOME", ""}};
@@ -188,7 +190,7 @@ TEST_CASE("R-035 commands inherit few variables and never the token", "[jobs][se
   CHECK(command_environment(settings, inherited) ==
         std::vector<std::string>{"A=1", "LANG=C", "PATH=/bin"});
   const auto nothing = [](const char*) -> const char* { return nullptr; };
-  CHECK(command_environment({.command = {"true"}}, nothing) ==
+  CHECK(command_environment({.command = Words{"true"}}, nothing) ==
         std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"});
 }
 

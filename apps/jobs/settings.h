@@ -6,10 +6,14 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "apps/jobs/listen_address.h"
 #include "otp/base/bytes.h"
+#include "otp/base/secret.h"
+#include "otp/config/describe.h"
+#include "otp/config/required.h"
+#include "otp/config/type_description.h"
 
 namespace jobs {
 
@@ -32,7 +36,7 @@ enum class OnInterrupt {
 /// One kind of job.
 struct KindSettings {
   /// The program and its fixed arguments; no shell. A name without a slash is looked up in PATH.
-  std::vector<std::string> command = {};
+  otp::Required<std::vector<std::string>> command = {};
   /// Added to PATH, HOME, LANG, LC_ALL, TZ and TMPDIR, the only variables a command inherits.
   std::map<std::string, std::string> environment = {};
   std::string directory = "/";
@@ -48,18 +52,39 @@ struct KindSettings {
   otp::Bytes max_input = otp::mebibytes(1);
   otp::Bytes max_output = otp::kibibytes(64);  ///< kept; the rest is read and thrown away
   otp::Bytes max_error = otp::kibibytes(16);
+
+  std::optional<otp::config::Problem> problem() const;
 };
 
 using Kinds = std::map<std::string, KindSettings>;
 
-/// A setting that makes no sense beyond its type.
-struct SettingsProblem {
-  std::string_view field;
-  std::string expected;
+/// Limits on clients. The deadlines are absolute: bytes that drip in extend none of them.
+struct HttpLimits {
+  uint32_t max_connections = 1000;  ///< more are closed at once, with 503 where possible
+  otp::Bytes max_header = otp::kibibytes(16);
+  std::chrono::milliseconds header_timeout{std::chrono::seconds(10)};  ///< first byte to last
+  std::chrono::milliseconds body_timeout{std::chrono::seconds(30)};
+  std::chrono::milliseconds idle_timeout{std::chrono::minutes(1)};    ///< between two requests
+  std::chrono::milliseconds write_timeout{std::chrono::seconds(30)};  ///< of one response
 };
 
-/// The first problem of these settings.
-std::optional<SettingsProblem> problem_of(const KindSettings& settings);
+/// How long ended jobs can be looked at.
+struct Keep {
+  uint64_t ended = 100'000;  ///< the oldest beyond this many are deleted
+  std::chrono::milliseconds age{std::chrono::hours(24 * 7)};  ///< and those that are older
+};
+
+/// `settings:` of config/jobs.yaml.
+struct Settings {
+  ListenAddress listen = {};
+  otp::Secret token = {};            ///< empty: no token is asked for, and only loopback is allowed
+  std::string database = "jobs.db";  ///< a relative path is below the run directory
+  HttpLimits http = {};
+  Keep keep = {};
+  otp::Required<Kinds> kinds = {};
+
+  std::optional<otp::config::Problem> problem() const;
+};
 
 /// The environment for a kind's commands: "NAME=value" each.
 /// Takes: inherited: the value of a variable of the service, or null (std::getenv).

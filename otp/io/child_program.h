@@ -145,9 +145,4 @@ class ChildPrograms {
   std::string buffer_;
 };
 
-/// Collects children that this OS process never started: as process 1 of a container it inherits
-/// the orphans of everybody. Call it on SIGCHLD, there only. Takes:   ours: children that somebody
-/// else here waits for, such as the guardian; left alone. Returns: how many were collected.
-int collect_adopted_children(const std::vector<pid_t>& ours);
-
 }  // namespace otp::io

@@ -425,23 +425,4 @@ TEST_CASE("a guardian whose main does not know its role is an error, not a secon
   CHECK(std::get<SystemError>(mute).code == ETIMEDOUT);
 }
 
-TEST_CASE("R-023 process 1 collects adopted children and leaves its own alone", "[io][child]") {
-  const int status = status_of(fork_node([] {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // as process 1: orphans come to us
-    const pid_t own = ::fork();
-    if (own == 0) ::_exit(7);
-    const pid_t between = ::fork();
-    if (between == 0) {
-      if (::fork() == 0) ::_exit(0);
-      ::_exit(0);
-    }
-    ::waitpid(between, nullptr, 0);
-    const bool collected = eventually([&] { return collect_adopted_children({own}) == 1; });
-    int own_status = 0;
-    const bool kept = ::waitpid(own, &own_status, 0) == own && WEXITSTATUS(own_status) == 7;
-    return collected && kept ? 0 : 1;
-  }));
-  CHECK(status == 0);
-}
-
 }  // namespace otp::io

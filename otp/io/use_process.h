@@ -78,18 +78,19 @@ class Results : public AsioOperation {
   using Value = typename ValueOf<T...>::type;
 
   template <class... V>
-  requires(sizeof...(V) == sizeof...(T)) void set_results(V&&... values) {
+    requires(sizeof...(V) == sizeof...(T))
+  void set_results(V&&... values) {
     values_.emplace(std::forward<V>(values)...);
   }
   template <class... V>
-  requires(sizeof...(V) == sizeof...(T)) void set_results(const boost::system::error_code& error,
-                                                          V&&... values) {
+    requires(sizeof...(V) == sizeof...(T))
+  void set_results(const boost::system::error_code& error, V&&... values) {
     error_ = error;
     values_.emplace(std::forward<V>(values)...);
   }
   template <class... V>
-  requires(sizeof...(V) == sizeof...(T)) void set_results(std::exception_ptr thrown,
-                                                          V&&... values) {
+    requires(sizeof...(V) == sizeof...(T))
+  void set_results(std::exception_ptr thrown, V&&... values) {
     thrown_ = std::move(thrown);
     values_.emplace(std::forward<V>(values)...);
   }
@@ -211,7 +212,7 @@ struct ProcessResult {
 /// over it is cancelled and its error is boost::asio::error::timed_out, unless it succeeded all the
 /// same. After that a stream that it worked on is best closed: part of a message may have gone.
 template <class Operation>
-requires requires(Operation& operation) { operation.set_timeout(infinity); }
+  requires requires(Operation& operation) { operation.set_timeout(infinity); }
 Operation with_timeout(Operation operation, Timeout timeout) {
   operation.set_timeout(timeout);
   return operation;
