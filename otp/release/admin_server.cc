@@ -397,18 +397,22 @@ AdminServer::AdminServer(AdminLimits limits) : state_(std::make_unique<State>())
 }
 AdminServer::~AdminServer() { stop(); }
 
+std::function<void(AdminRequest, AdminReply)> answer_at_once(
+    std::function<AdminResponse(const AdminRequest&)> callback) {
+  return [callback = std::move(callback)](AdminRequest request, AdminReply reply) {
+    AdminResponse response;
+    try {
+      response = callback(request);
+    } catch (const std::exception& fault) {
+      response = AdminResponse::failure(fault.what());
+    }
+    reply.answer(std::move(response));
+  };
+}
+
 void AdminServer::on(std::string command,
                      std::function<AdminResponse(const AdminRequest&)> callback) {
-  on_later(std::move(command),
-           [callback = std::move(callback)](AdminRequest request, AdminReply reply) {
-             AdminResponse response;
-             try {
-               response = callback(request);
-             } catch (const std::exception& fault) {
-               response = AdminResponse::failure(fault.what());
-             }
-             reply.answer(std::move(response));
-           });
+  on_later(std::move(command), answer_at_once(std::move(callback)));
 }
 
 void AdminServer::on_later(std::string command,

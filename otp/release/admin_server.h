@@ -58,6 +58,11 @@ struct AdminLimits {
   std::chrono::milliseconds answer_within{10'000};  ///< then the client hears that the node is busy
 };
 
+/// A callback for on_later() that answers with what `callback` returns, or with its exception's
+/// text.
+std::function<void(AdminRequest, AdminReply)> answer_at_once(
+    std::function<AdminResponse(const AdminRequest&)> callback);
+
 /// Serves the admin socket from an OS thread of its own, so that `status` and `stop` are answered
 /// even when the node's own threads are stuck.
 ///

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <map>
 #include <mutex>
 
 #include "otp/release/admin_client.h"
@@ -24,32 +25,41 @@ constexpr std::chrono::milliseconds kHolderAnswersWithin{500};
 constexpr int kRetryEveryMs = 20;
 constexpr std::chrono::milliseconds kLastWordsWithin{1'000};
 
+bool is_stopping(const AdminResponse& status) {
+  const json::object* members = status.result.if_object();
+  const json::value* state = members ? members->if_contains("state") : nullptr;
+  return state != nullptr && *state == "stopping";
+}
+
 }  // namespace
 
-// Threads: the first group is constant; the rest under the mutex. Callbacks run without it.
+// Threads: the first group is constant once the hook runs; the second is guarded by `mutex`, which
+// is never held while something is called; the third by `calls`, which is held during each
+// callback, so that withdrawing waits for it. Where both are taken, `calls` is first.
 struct RunContext::State {
+  using Command = std::function<void(AdminRequest, AdminReply)>;
+
   Layout layout;
   std::vector<std::string> arguments;
   bool in_background = false;
   Clock::time_point started = Clock::now();
-  AdminServer* admin = nullptr;  // set before the hook runs
+  AdminServer* admin = nullptr;
 
   mutable std::mutex mutex;
   Readiness readiness;
   std::string details;
   bool is_ready = false;
   bool stop_requested = false;
+
+  std::recursive_mutex calls;  // recursive: a command may call request_stop()
   std::function<void()> stop_callback;
   std::function<json::object()> status_callback;
   std::function<void(const std::string&)> report_callback;
+  std::map<std::string, Command> commands;
 
-  void report_line(const std::string& line) const {
-    std::function<void(const std::string&)> callback;
-    {
-      std::lock_guard lock(mutex);
-      callback = report_callback;
-    }
-    if (callback) return callback(line);
+  void report_line(const std::string& line) {
+    std::lock_guard lock(calls);
+    if (report_callback) return report_callback(line);
     report(layout.name, line);
   }
 };
@@ -67,7 +77,6 @@ RunContext::~RunContext() = default;
 const Layout& RunContext::layout() const { return state_->layout; }
 const std::vector<std::string>& RunContext::arguments() const { return state_->arguments; }
 bool RunContext::in_background() const { return state_->in_background; }
-AdminServer* RunContext::admin() const { return state_->admin; }
 
 void RunContext::ready(const std::string& details) {
   std::lock_guard lock(state_->mutex);
@@ -84,40 +93,74 @@ void RunContext::fail(const std::string& reason) {
   report(state_->layout.name, reason, kLastWordsWithin);
 }
 
-void RunContext::on_stop(std::function<void()> callback) {
-  {
-    std::lock_guard lock(state_->mutex);
-    if (!state_->stop_requested) {
-      state_->stop_callback = std::move(callback);
-      return;
-    }
-  }
-  callback();
-}
-
 bool RunContext::stop_requested() const {
   std::lock_guard lock(state_->mutex);
   return state_->stop_requested;
 }
 
-void RunContext::on_status(std::function<json::object()> callback) {
-  std::lock_guard lock(state_->mutex);
-  state_->status_callback = std::move(callback);
-}
-
-void RunContext::on_report(std::function<void(const std::string&)> callback) {
-  std::lock_guard lock(state_->mutex);
-  state_->report_callback = std::move(callback);
-}
-
 void RunContext::request_stop() {
-  std::function<void()> callback;
   {
     std::lock_guard lock(state_->mutex);
     if (std::exchange(state_->stop_requested, true)) return;
-    callback = std::exchange(state_->stop_callback, nullptr);
   }
+  std::lock_guard lock(state_->calls);
+  auto callback = std::exchange(state_->stop_callback, nullptr);
   if (callback) callback();
+}
+
+NodeCallbacks::NodeCallbacks(RunContext& context) : state_(*context.state_) {}
+
+NodeCallbacks::~NodeCallbacks() {
+  std::lock_guard lock(state_.calls);
+  state_.stop_callback = nullptr;
+  state_.status_callback = nullptr;
+  state_.report_callback = nullptr;
+  state_.commands.clear();
+}
+
+void NodeCallbacks::on_stop(std::function<void()> callback) {
+  std::lock_guard lock(state_.calls);
+  bool requested = false;
+  {
+    std::lock_guard inner(state_.mutex);
+    requested = state_.stop_requested;
+  }
+  // When it was requested, request_stop() has taken what there was, or waits for `calls` to find
+  // nothing.
+  if (requested) return callback();
+  state_.stop_callback = std::move(callback);
+}
+
+void NodeCallbacks::on_status(std::function<json::object()> callback) {
+  std::lock_guard lock(state_.calls);
+  state_.status_callback = std::move(callback);
+}
+
+void NodeCallbacks::on_report(std::function<void(const std::string&)> callback) {
+  std::lock_guard lock(state_.calls);
+  state_.report_callback = std::move(callback);
+}
+
+void NodeCallbacks::on_command(std::string command,
+                               std::function<AdminResponse(const AdminRequest&)> callback) {
+  on_command_later(std::move(command), answer_at_once(std::move(callback)));
+}
+
+void NodeCallbacks::on_command_later(std::string command,
+                                     std::function<void(AdminRequest, AdminReply)> callback) {
+  if (state_.admin == nullptr) return;
+  {
+    std::lock_guard lock(state_.calls);
+    state_.commands[command] = std::move(callback);
+  }
+  state_.admin->on_later(command, [&state = state_](AdminRequest request, AdminReply reply) {
+    std::lock_guard lock(state.calls);
+    auto found = state.commands.find(request.command);
+    if (found == state.commands.end()) {
+      return reply.answer(AdminResponse::failure("the node is ending"));
+    }
+    found->second(std::move(request), std::move(reply));
+  });
 }
 
 /// The steps of run_node() and what they leave behind, undone in reverse.
@@ -158,12 +201,6 @@ int NodeRunner::run(const std::function<int(RunContext&)>& hook) {
   }
   signals_.stop();
   admin_.stop();
-  {
-    std::lock_guard lock(context_.state_->mutex);
-    context_.state_->stop_callback = nullptr;  // it may refer to what the hook has left
-    context_.state_->status_callback = nullptr;
-    context_.state_->report_callback = nullptr;
-  }
   if (lock_.held()) remove_pid_file(layout().pid_path());
   lock_.keep_for_life();  // what runs after us in this process is still this node
   return status;
@@ -209,10 +246,13 @@ bool NodeRunner::wait_for_lock(LockAttempt& attempt, std::string& holder) {
     // Connecting is not enough: the socket of a killed node takes clients until the node is taken
     // apart.
     AdminClient client(layout().socket_path(), kHolderAnswersWithin);
-    bool answers = client.ask({.command = "ping"}).ok;
+    AdminResponse answer = client.ask({.command = "status"});
     holder = attempt.holder->note;
     if (client.node_pid() > 0) holder = "pid " + std::to_string(client.node_pid());
-    if (answers) return false;
+    if (answer.ok) {
+      if (is_stopping(answer)) holder += ", stopping";
+      return false;
+    }
     holder += (holder.empty() ? "" : ", ") + std::string("not answering on its admin socket");
     if (Clock::now() >= deadline) return false;
     ::poll(nullptr, 0, kRetryEveryMs);
@@ -253,8 +293,7 @@ void NodeRunner::add_commands() {
 }
 
 AdminResponse NodeRunner::status() const {
-  const RunContext::State& state = *context_.state_;
-  std::function<json::object()> more;
+  RunContext::State& state = *context_.state_;
   json::object answer;
   {
     std::lock_guard lock(state.mutex);
@@ -264,10 +303,11 @@ AdminResponse NodeRunner::status() const {
     answer = {{"name", layout().name}, {"version", layout().version}, {"pid", ::getpid()},
               {"state", word},         {"uptime_ms", uptime.count()}, {"details", state.details},
               {"root", layout().root}, {"run_dir", layout().run_dir}};
-    more = state.status_callback;
   }
-  if (more) {
-    for (auto& [key, value] : more()) answer[key] = value;
+  // Not waited for: a callback that is stuck against its contract must not silence `status`.
+  std::unique_lock calls(state.calls, std::try_to_lock);
+  if (calls && state.status_callback) {
+    for (auto& [key, value] : state.status_callback()) answer[key] = value;
   }
   return AdminResponse::success(std::move(answer));
 }

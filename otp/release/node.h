@@ -34,9 +34,6 @@ class RunContext {
   const std::vector<std::string>& arguments() const;
   bool in_background() const;
 
-  /// The admin socket, to add commands to; null when the program has no run directory.
-  AdminServer* admin() const;
-
   /// Everything is started. `details` (one line, such as the URL served) is printed by `start` and
   /// shown by `status`.
   void ready(const std::string& details = "");
@@ -45,27 +42,52 @@ class RunContext {
   /// `start`. The hook then returns a non-zero status.
   void fail(const std::string& reason);
 
-  /// `callback` is called once, when TERM, INT or `stop` asks for the orderly end; at once if that
-  /// was before. It runs on a thread of the release (or on this one), and must only pass the word
-  /// on.
-  void on_stop(std::function<void()> callback);
-  bool stop_requested() const;
-
-  /// More members for the answer of `status`, called on the admin thread; must not wait for the
-  /// node.
-  void on_status(std::function<json::object()> callback);
-
-  /// Where the release's own lines go ("stopping on signal TERM") instead of standard error. Any
-  /// thread; must not wait.
-  void on_report(std::function<void(const std::string& line)> callback);
-
   /// Asks for the orderly end, as TERM does.
   void request_stop();
+  bool stop_requested() const;
 
  private:
+  friend class NodeCallbacks;
   friend class NodeRunner;
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// What the release may call in the node. All of it is withdrawn by the destructor, which waits for
+/// a call that is under way; so declare it after whatever the callbacks refer to:
+///
+///     System system(...);
+///     NodeCallbacks callbacks(context);
+///     callbacks.on_stop([&] { system.request_stop(); });
+///     callbacks.on_command("tree", ...);
+///     context.ready(url);
+///
+/// Callbacks run on the release's threads, one at a time. None may wait: not for the node, not for
+/// another callback. One NodeCallbacks at a time.
+class NodeCallbacks {
+ public:
+  explicit NodeCallbacks(RunContext& context);
+  ~NodeCallbacks();
+  NodeCallbacks(const NodeCallbacks&) = delete;
+
+  /// Called once, when TERM, INT or `stop` asks for the orderly end; here and now if that was
+  /// before.
+  void on_stop(std::function<void()> callback);
+
+  /// More members for the answer of `status`.
+  void on_status(std::function<json::object()> callback);
+
+  /// Where the release's own lines go ("stopping on signal TERM") instead of standard error.
+  void on_report(std::function<void(const std::string& line)> callback);
+
+  /// Commands of the admin socket, see AdminServer::on and on_later. Nothing happens in a program
+  /// without a run directory, as it has no socket.
+  void on_command(std::string command, std::function<AdminResponse(const AdminRequest&)> callback);
+  void on_command_later(std::string command,
+                        std::function<void(AdminRequest, AdminReply)> callback);
+
+ private:
+  RunContext::State& state_;
 };
 
 /// Runs `run` as the one node of its run directory: repairs umask, takes the lock, opens the admin

@@ -39,6 +39,7 @@ namespace {
 using otp::release::AdminRequest;
 using otp::release::AdminResponse;
 using otp::release::CommandContext;
+using otp::release::NodeCallbacks;
 using otp::release::RunContext;
 
 using Settings = std::map<std::string, std::string>;
@@ -113,27 +114,19 @@ void hold_descriptors() {
 
 int serve(RunContext& context, const Settings& settings) {
   StopFlag stop;
-  if (get(settings, "deaf").empty()) context.on_stop([&stop] { stop.set(); });
+  NodeCallbacks callbacks(context);
+  if (get(settings, "deaf").empty()) callbacks.on_stop([&stop] { stop.set(); });
 
   int right = 0;
   int children = std::atoi(get(settings, "children").c_str());
   for (int i = 0; i < children; ++i) right += run_child() ? 1 : 0;
-  context.on_status([right] { return otp::json::object{{"right_statuses", right}}; });
-  if (auto* admin = context.admin()) {
-    admin->on("tree", [](const AdminRequest& request) {
-      if (request.args.contains("json") && request.args.at("json").as_bool()) {
-        return AdminResponse::success(otp::json::object{{"supervisor", "fake"}});
-      }
-      return AdminResponse::success("fake\n  child\n");
-    });
-    admin->on("descriptors", [](const AdminRequest&) {
-      otp::json::array open_ones;
-      for (int fd = 0; fd < 64; ++fd) {
-        if (fcntl(fd, F_GETFD) >= 0) open_ones.push_back(fd);
-      }
-      return AdminResponse::success(open_ones);
-    });
-  }
+  callbacks.on_status([right] { return otp::json::object{{"right_statuses", right}}; });
+  callbacks.on_command("tree", [](const AdminRequest& request) {
+    if (request.args.contains("json") && request.args.at("json").as_bool()) {
+      return AdminResponse::success(otp::json::object{{"supervisor", "fake"}});
+    }
+    return AdminResponse::success("fake\n  child\n");
+  });
   if (!get(settings, "hold_descriptors").empty()) hold_descriptors();
 
   pass_gate(get(settings, "boot_gate"));
