@@ -13,8 +13,6 @@ using Context = SupervisorReport::Context;
 
 namespace {
 
-constexpr int64_t kNotStarted = -1;
-
 int64_t now() { return self_process().system().now(); }
 
 ExitReason failed_to_start(const ChildSpec& spec, const ExitReason& reason) {
@@ -102,7 +100,7 @@ Async<Result<StartedChild>> Supervisor::start_one(Child& child) {
   }
   if (!started.ok()) co_return started.error();
   children_.set_running(child, started.value().pid);
-  child.started_at = now();
+  child.backoff.started(now());
   report_progress(child.spec, child.pid);
   co_return StartedChild{started.value().pid, std::move(started.value().info)};
 }
@@ -158,7 +156,7 @@ Async<CastResult> Supervisor::restart(Child& child, ExitReason reason) {
   }
   ++child.restarts;
   children_.set_restarting(child);
-  if (Duration pause = next_backoff(child); pause > Duration(0)) {
+  if (Duration pause = child.backoff.next(child.spec.backoff, now()); pause > Duration(0)) {
     if (strategy_ != Strategy::one_for_one) {
       co_await stop_range(range_of(child));
       children_.set_restarting(child);
@@ -220,22 +218,6 @@ Async<CastResult> Supervisor::handle_info(RestartDue due) {
   if (due.count) co_return co_await restart(*child, std::move(child->failure));
   co_await restart_now(*child);
   co_return otp::noreply();
-}
-
-// Doubles (or so) with each restart; a run that outlasts the longest pause begins anew.
-Duration Supervisor::next_backoff(Child& child) {
-  const Backoff& backoff = child.spec.backoff;
-  if (backoff.min <= Duration(0)) return Duration(0);
-  const int64_t started_at = std::exchange(child.started_at, kNotStarted);
-  const bool long_run = started_at != kNotStarted && now() - started_at > backoff.max.count();
-  if (long_run || child.pause == Duration(0)) {
-    child.pause = backoff.min;
-  } else {
-    const double longer = static_cast<double>(child.pause.count()) * backoff.factor;
-    const bool at_most = longer >= static_cast<double>(backoff.max.count());
-    child.pause = at_most ? backoff.max : Duration(static_cast<int64_t>(longer));
-  }
-  return child.pause;
 }
 
 // ---- Stopping

@@ -176,7 +176,6 @@ class Supervisor {
   void plan_restart(Child& child, Duration pause, bool count);
   void forget_or_stop(Child& child);
   bool significant_end(const Child& child) const;
-  Duration next_backoff(Child& child);
 
   Args args_;
   Strategy strategy_ = kDefaultStrategy;

@@ -6,6 +6,7 @@
 
 #include "otp/base/id_map.h"
 #include "otp/supervision/child_info.h"
+#include "otp/supervision/internal/backoff.h"
 
 namespace otp::internal {
 
@@ -15,12 +16,11 @@ struct Child {
 
   const ChildSpec spec;
   ChildState state = ChildState::stopped;
-  Pid pid{};                // the process; of one that restarts, the one that ended
-  uint64_t restarts = 0;    // since it was added
-  uint64_t attempt = 0;     // a planned restart holds only while this is unchanged
-  Duration pause{0};        // before the last restart, if its backoff says so
-  int64_t started_at = -1;  // the last start, until its end was looked at
-  ExitReason failure{};     // of the last start, while it restarts
+  Pid pid{};              // the process; of one that restarts, the one that ended
+  uint64_t restarts = 0;  // since it was added
+  uint64_t attempt = 0;   // a planned restart holds only while this is unchanged
+  BackoffState backoff{};
+  ExitReason failure{};  // of the last start, while it restarts
   Child* previous = nullptr;
   Child* next = nullptr;
 };
