@@ -91,7 +91,8 @@ AsioPoller* least_loaded(otp::internal::SystemImpl& system) {
   for (uint32_t index = 0; index < system.core_count(); ++index) {
     AsioPoller* each = asio_poller(system, index);
     if (each == nullptr) return nullptr;
-    if (least == nullptr || each->sockets().load(::otp::internal::relaxed) < least->sockets().load(::otp::internal::relaxed)) {
+    if (least == nullptr || each->sockets().load(::otp::internal::relaxed) <
+                                least->sockets().load(::otp::internal::relaxed)) {
       least = each;
     }
   }

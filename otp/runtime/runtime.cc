@@ -112,7 +112,7 @@ void deliver_message(Pid target, Letter* letter) {
   Env& here = env();
   if (Process* sender = here.process) {
     letter->sender = sender->id();
-    uint32_t backlog = here.system->slot_of(target.id).backlog.load(relaxed);
+    uint32_t backlog = here.system->backlog_of(target.id);
     sender->charge(kSendCost + static_cast<int>(backlog / kBacklogPerUnit));
   }
   here.system->deliver(target.id, letter);

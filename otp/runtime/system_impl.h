@@ -59,6 +59,11 @@ class SystemImpl {
     uint64_t state = slots_[index].state.load(acquire);
     return (state >> 32) == (id >> 32) && (state & kAlive);
   }
+  /// How many letters wait for that process, roughly. 0 for nobody.
+  uint32_t backlog_of(uint64_t id) {
+    uint32_t index = static_cast<uint32_t>(id);
+    return index < slots_.slots_max() ? slots_[index].backlog.load(relaxed) : 0;
+  }
   Slot& slot_of(uint64_t id) { return slots_[static_cast<uint32_t>(id)]; }
   uint64_t process_count() const;
   uint64_t new_reference();
@@ -172,6 +177,7 @@ class SystemImpl {
   // Idle cores. seq_cst with injected_count_: see park() and inject().
   Atomic<uint64_t> idle_mask_{0};
   Atomic<bool> sentinel_{false};
+  Atomic<uint64_t> unmanned_mask_{0};  // cores for which no thread could be started
 
   // Threads.
   std::mutex handoff_mutex_;                    // (R1)

@@ -50,6 +50,8 @@ void SystemImpl::start_threads() {
     } catch (const std::system_error& error) {
       core->owner.store(nullptr, relaxed);
       if (workers_.empty()) throw;
+      for (size_t i = core->index; i < cores_.size(); ++i)
+        unmanned_mask_.fetch_or(1ull << i, relaxed);
       log_runtime(log(), LogLevel::warning,
                   std::string("no thread for another core, going on with fewer: ") + error.what());
       break;
@@ -132,7 +134,7 @@ void SystemImpl::look_around(Core& core) {
 
 bool SystemImpl::others_busy(const Core& core) const {
   uint64_t all = cores_.size() == 64 ? ~0ull : (1ull << cores_.size()) - 1;
-  return (idle_mask_.load(relaxed) | 1ull << core.index) != all;
+  return (idle_mask_.load(relaxed) | unmanned_mask_.load(relaxed) | 1ull << core.index) != all;
 }
 
 void SystemImpl::idle(Env& env, Core& core) {
