@@ -22,13 +22,15 @@ struct Tally {
   }
 };
 
-/// `writers` processes add 1 to a variable that they share, `increments` times each: read it, let the others
-/// run, write it back. What another one wrote in between is lost. The atomic only keeps this from
-/// being undefined behaviour; it guards nothing.
+/// `writers` processes add 1 to a variable that they share, `increments` times each: read it, let
+/// the others run, write it back. What another one wrote in between is lost. The atomic only keeps
+/// this from being undefined behaviour; it guards nothing.
 otp::Async<Tally> count_shared(int64_t writers, int64_t increments);
 
-/// The same processes ask a Counter server instead. It handles one message at a time: nothing is lost.
-otp::Async<Tally> count_with_server(otp::Server<Counter> server, int64_t writers, int64_t increments);
+/// The same processes ask a Counter server instead. It handles one message at a time: nothing is
+/// lost.
+otp::Async<Tally> count_with_server(otp::Server<Counter> server, int64_t writers,
+                                   int64_t increments);
 
 /// Runs both once its tree is up, prints a line for each, and ends.
 class Demonstration {

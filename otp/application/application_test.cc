@@ -115,7 +115,8 @@ TEST_CASE("a tree in YAML becomes running servers that find each other", "[appli
   CHECK(seen.lines == std::vector<std::string>{"stopping bank", "stopped bank"});
 }
 
-TEST_CASE("APP-007 a permanent application that gives up ends the program with 1", "[application]") {
+TEST_CASE("APP-007 a permanent application that gives up ends the program with 1",
+          "[application]") {
   Simulator simulator(2);
   Seen seen;
   int status = simulator.run(

@@ -1,3 +1,5 @@
+// Long because it follows supervisor_SUITE, one case after the other.
+
 #include "otp/supervision/supervisor.h"
 
 #include "otp/supervision/testing/sup_fixture.h"

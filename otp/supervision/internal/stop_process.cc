@@ -7,8 +7,8 @@ namespace otp::internal {
 namespace {
 
 Async<std::optional<Down>> down_of(Reference monitor_of, Timeout limit) {
-  co_return co_await receive<Down>(
-      [monitor_of](const Down& down) { return down.reference == monitor_of; }, after(limit));
+  auto is_it = [monitor_of](const Down& down) { return down.reference == monitor_of; };
+  co_return co_await receive<Down>(is_it, after(limit));
 }
 
 }  // namespace
@@ -26,8 +26,8 @@ Async<ExitReason> stop_process(Pid pid, Shutdown shutdown) {
   }
   if (!down->reason.is("noproc")) co_return down->reason;
   // It had ended before the monitor was set: its EXIT, which came first, has the reason.
-  auto ended = co_await receive<ExitMessage>(
-      [pid](const ExitMessage& message) { return message.from == pid; }, after(Duration(0)));
+  auto is_its = [pid](const ExitMessage& message) { return message.from == pid; };
+  auto ended = co_await receive<ExitMessage>(is_its, after(Duration(0)));
   co_return ended ? ended->reason : down->reason;
 }
 
@@ -39,8 +39,8 @@ bool is_shutdown_error(const ExitReason& reason, Restart restart, Shutdown shutd
 
 Async<Result<Started>> start_process(const ChildSpec& spec) {
   try {
-    co_return co_await spec.start->start(
-        StartSettings{.mailbox = spec.mailbox, .drop_expired = spec.drop_expired});
+    StartSettings settings{.mailbox = spec.mailbox, .drop_expired = spec.drop_expired};
+    co_return co_await spec.start->start(settings);
   } catch (...) {
     co_return reason_of(std::current_exception());
   }
