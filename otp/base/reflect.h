@@ -297,6 +297,10 @@ inline constexpr std::size_t field_count = internal::checked_field_count<std::re
 
 namespace internal {
 
+/// In a diagnostic: the field that `Address` spells, of the struct `Owner`.
+template <class Owner, auto Address>
+struct Field {};
+
 template <class T>
 consteval auto field_name_list() {
   using U = std::remove_cv_t<T>;

@@ -83,10 +83,6 @@ enum class Refused {
   opaque
 };
 
-/// In a diagnostic: the field `Address` spells, of the struct `Owner`.
-template <class Owner, auto Address>
-struct Field {};
-
 /// In a diagnostic: the message itself.
 struct WholeMessage {};
 

@@ -71,6 +71,7 @@ struct Decoded {
 /// Takes: environment for placeholders; empty when the text may not see the environment.
 template <class T>
 Decoded<T> decode_text(std::string_view yaml, const Environment& environment = {}) {
+  internal::require_configurable<T>();
   Decoded<T> result;
   Parsed parsed = parse(yaml, &environment);
   if (parsed.root != nullptr) {

@@ -43,6 +43,7 @@
 #include "otp/base/reflect.h"
 #include "otp/base/secret.h"
 #include "otp/base/timeout.h"
+#include "otp/config/configurable.h"
 #include "otp/config/required.h"
 #include "otp/config/scalar.h"
 #include "otp/config/type_description.h"
@@ -50,72 +51,12 @@
 
 namespace otp {
 
-/// How a class of the user's is written in a configuration. Specialise it with
-///
-///     static constexpr std::string_view expected = "an address such as 127.0.0.1:8080";
-///     static std::optional<T> parse(std::string_view text);
-template <class T>
-struct ConfigText;
-
-/// Makes T a reference to another child of the tree. otp::Name<S> is one, like every type with a
-/// `ServerClass` that is made from a std::string; specialise it for others with
-///
-///     static constexpr std::string_view server = otp::qualified_type_name<Ledger>();
-///     static T from_name(std::string name);   // the child's registered name
-template <class T>
-struct ConfigReference;
-
-template <class T>
-  requires(std::is_constructible_v<T, std::string> && requires { typename T::ServerClass; })
-struct ConfigReference<T> {
-  static constexpr std::string_view server = qualified_type_name<typename T::ServerClass>();
-  static T from_name(std::string name) { return T(std::move(name)); }
-};
-
 namespace config {
 
 template <class T>
 const TypeDescription& describe();
 
 namespace internal {
-
-template <class T>
-inline constexpr bool kUnsupported = false;
-
-template <class T>
-inline constexpr bool kIsDuration = false;
-template <class R, class P>
-inline constexpr bool kIsDuration<std::chrono::duration<R, P>> = true;
-
-template <class T>
-inline constexpr bool kIsOptional = false;
-template <class T>
-inline constexpr bool kIsOptional<std::optional<T>> = true;
-
-template <class T>
-inline constexpr bool kIsRequired = false;
-template <class T>
-inline constexpr bool kIsRequired<Required<T>> = true;
-
-template <class T>
-inline constexpr bool kIsVector = false;
-template <class T>
-inline constexpr bool kIsVector<std::vector<T>> = true;
-
-template <class T>
-inline constexpr bool kIsMap = false;
-template <class T, class C>
-inline constexpr bool kIsMap<std::map<std::string, T, C>> = true;
-
-template <class T>
-concept HasText = requires(std::string_view text) {
-  { ConfigText<T>::parse(text) } -> std::same_as<std::optional<T>>;
-};
-
-template <class T>
-concept IsReference = requires(std::string name) {
-  { ConfigReference<T>::from_name(name) } -> std::same_as<T>;
-};
 
 template <class T>
 concept HasProblem = requires(const T& record) {
@@ -257,7 +198,6 @@ TypeDescription describe_optional() {
 template <class T>
 TypeDescription describe_vector() {
   using Value = typename T::value_type;
-  static_assert(!std::is_same_v<Value, bool>, "std::vector<bool> has no places: use a std::map");
   TypeDescription type;
   type.kind = TypeKind::list;
   type.element = &describe<Value>;
@@ -294,7 +234,6 @@ auto& field_of(void* record) {
 template <class T, std::size_t I>
 FieldDescription describe_field() {
   using F = field_type<T, I>;
-  static_assert(!std::is_array_v<F>, "a C array cannot be configured: use a std::vector");
   FieldDescription field;
   field.name = field_names<T>[I];
   if constexpr (kIsRequired<F>) {
@@ -373,7 +312,7 @@ TypeDescription make_description() {
     return describe_text_like<T>(TypeKind::secret);
   } else if constexpr (std::is_same_v<T, Bytes>) {
     return describe_bytes();
-  } else if constexpr (std::is_integral_v<T> && sizeof(T) <= sizeof(uint64_t)) {
+  } else if constexpr (kIsInteger<T>) {
     return describe_integer<T>();
   } else if constexpr (std::is_floating_point_v<T>) {
     return describe_number<T>();
@@ -389,12 +328,8 @@ TypeDescription make_description() {
     return describe_vector<T>();
   } else if constexpr (kIsMap<T>) {
     return describe_map<T>();
-  } else if constexpr (std::is_aggregate_v<T>) {
-    return describe_record<T>();
   } else {
-    static_assert(kUnsupported<T>,
-                  "this type cannot be written in a configuration: see the table in "
-                  "otp/config/describe.h, or specialise otp::ConfigText for it");
+    return describe_record<T>();
   }
 }
 
@@ -402,6 +337,7 @@ TypeDescription make_description() {
 
 /// What a configuration expects of a T. One object for each type, made at its first use.
 ///
+/// REQUIRES: what configurable.h accepts; record_type and decode_text say what it does not.
 /// Threads: any.
 template <class T>
 const TypeDescription& describe() {
@@ -409,11 +345,16 @@ const TypeDescription& describe() {
   return type;
 }
 
-/// The struct T's description and how to make one.
+/// The struct T's description and how to make one. A struct with a field that cannot be configured
+/// stops the build with the field's name.
 template <class T>
 RecordType record_type() {
-  static_assert(Reflectable<T>, "arguments and settings are plain structs");
-  return {&describe<T>, []() -> std::shared_ptr<void> { return std::make_shared<T>(); }};
+  internal::require_configurable<T>();
+  if constexpr (internal::kIsConfigurable<T>) {
+    return {&describe<T>, []() -> std::shared_ptr<void> { return std::make_shared<T>(); }};
+  } else {
+    return {};
+  }
 }
 
 }  // namespace config
