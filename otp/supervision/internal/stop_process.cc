@@ -24,11 +24,11 @@ Async<ExitReason> stop_process(Pid pid, Shutdown shutdown) {
     otp::exit(pid, ExitReason::kill());
     down = co_await down_of(reference, infinity);
   }
-  if (!down->reason.is("noproc")) co_return down->reason;
-  // It had ended before the monitor was set: its EXIT, which came first, has the reason.
-  auto is_its = [pid](const ExitMessage& message) { return message.from == pid; };
-  auto ended = co_await receive<ExitMessage>(is_its, after(Duration(0)));
-  co_return ended ? ended->reason : down->reason;
+  // Its EXIT came right before; left in the mailbox, it would be walked over at every later stop.
+  auto from_it = [pid](const ExitMessage& message) { return message.from == pid; };
+  auto ended = co_await receive<ExitMessage>(from_it, after(Duration(0)));
+  // It had ended before the monitor was set: then the EXIT has the reason.
+  co_return down->reason.is("noproc") && ended ? ended->reason : down->reason;
 }
 
 bool is_shutdown_error(const ExitReason& reason, Restart restart, Shutdown shutdown) {
