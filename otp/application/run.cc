@@ -241,16 +241,17 @@ class Program {
       log(logger, LogLevel::notice, "otp.application",
           [&](LogRecord& record) { record.message = line; });
     };
-    context.on_report(report);
     internal::ControllerHooks hooks;
     hooks.report = [&](const std::string& line) {
       report(line);
       if (!started_) failure_ = line;
     };
     hooks.ready = [&](std::string details) { return ready(context, std::move(details)); };
-    internal::add_tree_command(context, system, main_name_);
     StopRequests stop;
-    context.on_stop([&] {
+    release::NodeCallbacks callbacks(context);
+    callbacks.on_report(report);
+    internal::add_tree_command(callbacks, system, main_name_);
+    callbacks.on_stop([&] {
       logger.set_domain_level("otp.supervisor", LogLevel::info);  // says what it stops
       stop.ask(system);
     });

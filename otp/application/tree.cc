@@ -115,9 +115,8 @@ Async<observe::TreeNode> live_tree(std::string application) {
   co_return node;
 }
 
-void add_tree_command(release::RunContext& context, System& system, std::string application) {
-  if (context.admin() == nullptr) return;
-  context.admin()->on_later(
+void add_tree_command(release::NodeCallbacks& callbacks, System& system, std::string application) {
+  callbacks.on_command_later(
       "tree", [&system, application](release::AdminRequest request, release::AdminReply reply) {
         const json::value* wanted = request.args.if_contains("json");
         bool as_json = wanted != nullptr && wanted->is_bool() && wanted->as_bool();

@@ -19,6 +19,6 @@ observe::TreeNode declared_tree(const std::string& application, const config::Su
 Async<observe::TreeNode> live_tree(std::string application);
 
 /// Adds the admin command `tree` to a node.
-void add_tree_command(release::RunContext& context, System& system, std::string application);
+void add_tree_command(release::NodeCallbacks& callbacks, System& system, std::string application);
 
 }  // namespace otp::internal
