@@ -46,6 +46,24 @@ void ProcessOperation::complete() noexcept {
   }
 }
 
+void ProcessOperation::complete_at(int64_t time) {
+  Letter* letter = make_signal(LetterKind::wake);
+  letter->reference = reference;
+  auto arm = [&] { timer_ = system_->arm_timer(time, pid_, letter, &timer_core_); };
+  if (current_env != nullptr && current_env->system == system_) {
+    LibraryScope scope(*current_env);
+    arm();
+  } else {
+    OutsideScope outside(*system_);
+    arm();
+  }
+}
+
+bool ProcessOperation::take_back() {
+  if (timer_ == 0) return false;
+  return system_->cancel_timer(timer_core_, std::exchange(timer_, 0)) != TimerWheel::kNever;
+}
+
 int64_t deadline_after(SystemImpl& system, Timeout timeout) {
   if (timeout.is_infinite()) return TimerWheel::kNever;
   const int64_t now = system.now();

@@ -37,6 +37,10 @@ class ProcessOperation : public otp::internal::PendingOperation {
   /// Tells the process that the operation has answered. Its results must be in place. The object
   /// must not be touched afterwards.
   void complete() noexcept;
+  /// complete() at that time of the System's clock, which somebody else may still prevent.
+  void complete_at(int64_t time);
+  /// Prevents what complete_at() announced. False: too late, or nothing was announced.
+  bool take_back();
 
  protected:
   ~ProcessOperation() = default;
@@ -49,6 +53,8 @@ class ProcessOperation : public otp::internal::PendingOperation {
 
   otp::internal::SystemImpl* system_ = nullptr;
   uint64_t pid_ = 0;
+  otp::internal::TimerId timer_ = 0;
+  uint16_t timer_core_ = 0;
   bool cancel_requested_ = false;
 };
 
