@@ -91,8 +91,7 @@ AsioPoller* least_loaded(otp::internal::SystemImpl& system) {
   for (uint32_t index = 0; index < system.core_count(); ++index) {
     AsioPoller* each = asio_poller(system, index);
     if (each == nullptr) return nullptr;
-    if (least == nullptr || each->sockets().load(::otp::internal::relaxed) <
-                                least->sockets().load(::otp::internal::relaxed)) {
+    if (least == nullptr || each->sockets().load(relaxed) < least->sockets().load(relaxed)) {
       least = each;
     }
   }

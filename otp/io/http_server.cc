@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "otp/io/internal/http_connection.h"
+#include "otp/io/internal/memory_order.h"
 
 namespace otp::io {
 
@@ -13,6 +14,9 @@ using internal::HttpAccepted;
 using internal::HttpConnectionState;
 using internal::HttpPlace;
 using internal::HttpShared;
+using internal::acquire;
+using internal::relaxed;
+using internal::release;
 
 namespace {
 

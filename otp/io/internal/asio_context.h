@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "otp/base/atomic.h"
+#include "otp/io/internal/memory_order.h"
 #include "otp/runtime/poller.h"
 #include "otp/runtime/system_impl.h"
 

@@ -4,6 +4,7 @@
 
 #include "otp/base/atomic.h"
 #include "otp/io/http_server.h"
+#include "otp/io/internal/memory_order.h"
 
 namespace otp::io::internal {
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "otp/base/timeout.h"
+#include "otp/io/internal/memory_order.h"
 #include "otp/runtime/process.h"
 #include "otp/runtime/system_impl.h"
 
