@@ -100,27 +100,32 @@ TEST_CASE("the log is appended to", "[release][daemon]") {
   CHECK(log.find("ready\n", first + 1) != std::string::npos);
 }
 
-TEST_CASE("a node out of descriptors or deaf to its stop still answers", "[release][daemon]") {
+TEST_CASE("R-031 a node out of descriptors still answers", "[release][daemon]") {
+  if (sanitized()) {
+    WARN("the sanitizer itself needs a descriptor to look at a virtual table");
+    return;
+  }
   Installed installed;
-  SECTION("R-031 out of descriptors") {
-    installed.configure("hold_descriptors 1\n");
-    Ran started = installed.call({"start"});
-    INFO(started.err);
-    REQUIRE(started.status == kExitOk);
-    CHECK(installed.status_of("tree") == kExitOk);
-    CHECK(installed.status_of("status") == kExitOk);
-    CHECK(installed.status_of("stop") == kExitOk);
-    CHECK(installed.status_of("status") == kExitNotRunning);
-  }
-  SECTION("deaf") {
-    installed.configure("deaf 1\n");
-    REQUIRE(installed.status_of("start") == kExitOk);
-    Ran stopped = installed.call({"stop", "--timeout", "100ms"});
-    CHECK(stopped.status == kExitFailed);
-    CHECK(stopped.err == "fake: is still stopping; `status` tells when it is gone\n");
-    CHECK(installed.call({"status"}).out.find("is stopping (pid ") != std::string::npos);
-    kill(static_cast<pid_t>(installed.pid()), SIGKILL);
-  }
+  installed.configure("hold_descriptors 1\n");
+  REQUIRE(installed.status_of("start") == kExitOk);
+  CHECK(installed.status_of("tree") == kExitOk);
+  CHECK(installed.status_of("status") == kExitOk);
+  CHECK(installed.status_of("stop") == kExitOk);
+  CHECK(installed.status_of("status") == kExitNotRunning);
+}
+
+TEST_CASE("a node that is deaf to its stop still answers", "[release][daemon]") {
+  Installed installed;
+  installed.configure("deaf 1\n");
+  REQUIRE(installed.status_of("start") == kExitOk);
+  Ran stopped = installed.call({"stop", "--timeout", "100ms"});
+  CHECK(stopped.status == kExitFailed);
+  CHECK(stopped.err == "fake: is still stopping; `status` tells when it is gone\n");
+  CHECK(installed.call({"status"}).out.find("is stopping (pid ") != std::string::npos);
+  Ran second = installed.call({"start"});
+  CHECK(second.status == kExitAlreadyRunning);
+  CHECK(second.err.find(", stopping; ") != std::string::npos);
+  kill(static_cast<pid_t>(installed.pid()), SIGKILL);
 }
 
 TEST_CASE("operators hear what is wrong with their words", "[release][daemon]") {
@@ -152,14 +157,16 @@ TEST_CASE("a program outside a release takes no lock unless it has a run directo
   Installed installed;
   fs::remove(installed.root() + "/release.json");
   installed.configure("");
-  Running first({installed.program()}, {});
-  Running second({installed.program(), "foreground"}, {});
+  RunOptions here{.folder = installed.folder().path()};  // the node stays where it was called
+  Running first({installed.program()}, here);
+  Running second({installed.program(), "foreground"}, here);
   CHECK(first.wait_for_text("ready"));
   CHECK(second.wait_for_text("ready"));
   kill(first.pid(), SIGTERM);
   kill(second.pid(), SIGINT);
   CHECK(first.wait().status == kExitOk);
   CHECK(second.wait().status == kExitOk);
+  CHECK(fs::exists(installed.folder() / "events"));
   CHECK(installed.call({"start"}).err ==
         "fake: 'start' needs a run directory: set FAKE_RUN_DIR or give --run-dir (see --help)\n");
   std::string run_dir = installed.folder() / "run";
