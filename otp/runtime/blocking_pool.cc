@@ -11,9 +11,10 @@ bool BlockingPool::submit(std::unique_ptr<Work>& work) {
     try {
       threads_.emplace_back([this] { thread_main(); });
     } catch (const std::system_error&) {
-      if (threads_.empty()) return false;  // else those there are do it a little later
+      // Those there are do it a little later.
     }
   }
+  if (threads_.empty()) return false;
   queue_.push_back(std::move(work));
   changed_.notify_one();
   return true;

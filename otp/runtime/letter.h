@@ -57,6 +57,7 @@ enum class LetterKind : uint8_t {
   cast,     // a request without a reply
   system,   // sys requests, answered between two messages: payload is a call's
   reply,    // the answer to `reference`; failed: the payload is an ExitReason
+  result,   // a monitored process ended with this value: stands for its DOWN and its EXIT
   link,
   unlink,
   unlink_ack,

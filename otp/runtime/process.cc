@@ -192,6 +192,7 @@ void Process::take_letter(Slot& slot, Letter* letter) {
 void Process::take_signal(Slot&, Letter* letter) {
   switch (letter->kind) {
     case LetterKind::reply: return take_reply_letter(letter);
+    case LetterKind::result: return take_result(letter);
     case LetterKind::exit: return take_exit(letter);
     case LetterKind::link_exit: return take_link_exit(letter);
     case LetterKind::down: return take_down(letter);
@@ -202,7 +203,7 @@ void Process::take_signal(Slot&, Letter* letter) {
       if (relations_ != nullptr) {
         // Ours may be waiting for an acknowledgement of its own: then both ends let go at once.
         auto* entry = relations_->links.find(letter->sender);
-        if (entry != nullptr && entry->unlinking == 0) relations_->links.erase(letter->sender);
+        if (entry != nullptr && entry->active()) relations_->links.erase(letter->sender);
       }
       Letter* ack = make_signal(LetterKind::unlink_ack);
       ack->sender = id_;
@@ -240,18 +241,37 @@ void Process::take_exit(Letter* letter) {
 
 void Process::take_link_exit(Letter* letter) {
   auto* entry = relations_ == nullptr ? nullptr : relations_->links.find(letter->sender);
-  if (entry == nullptr || entry->unlinking != 0) return consume(letter);  // unlinked meanwhile
+  if (entry == nullptr || !entry->active()) return consume(letter);  // unlinked meanwhile
+  const bool quiet = entry->unlinking == Relations::Link::kQuiet;
   relations_->links.erase(letter->sender);
-  if (trap_exit_ && !exiting_) return append(letter);
+  if (trap_exit_ && !exiting_) return quiet ? consume(letter) : append(letter);
   const ExitReason& reason = letter->as<ExitReason>();
   if (!reason.is_normal()) exit_with(reason);
   consume(letter);
 }
 
 void Process::take_down(Letter* letter) {
-  bool active = relations_ != nullptr && relations_->monitors.erase(letter->reference);
-  if (!active || exiting_) return consume(letter);
+  auto* entry = relations_ == nullptr ? nullptr : relations_->monitors.find(letter->reference);
+  if (entry == nullptr) return consume(letter);
+  ResultSink* sink = entry->sink;
+  relations_->monitors.erase(letter->reference);
+  if (exiting_) return consume(letter);
+  if (sink != nullptr) return sink->take(letter);
   relations_->aliases.erase(letter->reference);
+  append(letter);
+}
+
+// Nothing else will come of the process that sent it: the link goes too, without an EXIT message.
+void Process::take_result(Letter* letter) {
+  if (relations_ == nullptr) return consume(letter);
+  relations_->links.erase(letter->sender);
+  auto* entry = relations_->monitors.find(letter->reference);
+  if (entry == nullptr) return consume(letter);  // demonitored: nobody wants it
+  ResultSink* sink = entry->sink;
+  relations_->monitors.erase(letter->reference);
+  if (exiting_) return consume(letter);
+  if (sink != nullptr) return sink->take(letter);
+  letter->kind = LetterKind::message;
   append(letter);
 }
 
@@ -328,6 +348,7 @@ void Process::abandon_wait() noexcept {
   wait_reference_ = 0;
   wait_target_ = 0;
   receiver_ = nullptr;
+  condition_ = nullptr;
   if (timer_ != 0 && system_->simulated()) {
     system_->cancel_timer(timer_core_, timer_);
     timer_ = 0;
@@ -348,6 +369,7 @@ bool Process::wait_over() {
       received_ = scan(*receiver_, false);
       return received_ != nullptr || timed_out_;
     case Wait::message: return false;
+    case Wait::condition: return condition_->holds();
   }
   return false;
 }
@@ -384,7 +406,7 @@ void Process::remove_operation(PendingOperation& operation) {
 void Process::link(Pid other) {
   if (other.id == id_) return;
   auto [entry, fresh] = relations().links.insert(other.id);
-  if (!fresh && entry->unlinking == 0) return;  // at most one link a pair
+  if (!fresh && entry->active()) return;  // at most one link a pair
   entry->unlinking = 0;
   Letter* letter = make_signal(LetterKind::link);
   letter->sender = id_;
@@ -393,7 +415,7 @@ void Process::link(Pid other) {
 
 void Process::unlink(Pid other) {
   auto* entry = relations_ == nullptr ? nullptr : relations_->links.find(other.id);
-  if (entry == nullptr || entry->unlinking != 0) return;
+  if (entry == nullptr || !entry->active()) return;
   entry->unlinking = new_reference();
   Letter* letter = make_signal(LetterKind::unlink);
   letter->sender = id_;
@@ -404,7 +426,7 @@ void Process::unlink(Pid other) {
 uint64_t Process::monitor(Pid target, uint8_t flags) {
   uint64_t reference = new_reference();
   if (target.id == id_) return reference;  // no DOWN ever
-  relations().monitors.insert(reference).first->target = target.id;
+  *relations().monitors.insert(reference).first = {target.id, nullptr};
   Letter* letter = make_signal(LetterKind::monitor);
   letter->sender = id_;
   letter->reference = reference;
@@ -458,9 +480,11 @@ void Process::flush_exit(uint64_t from) {
   scanned_ = nullptr;
 }
 
-void Process::adopt(uint64_t child, bool linked, uint64_t monitor_reference) {
-  if (linked) relations().links.insert(child).first->unlinking = 0;
-  if (monitor_reference != 0) relations().monitors.insert(monitor_reference).first->target = child;
+void Process::adopt(uint64_t child, const ChildTies& ties) {
+  if (ties.linked) {
+    relations().links.insert(child).first->unlinking = ties.quiet ? Relations::Link::kQuiet : 0;
+  }
+  if (ties.monitor != 0) *relations().monitors.insert(ties.monitor).first = {child, ties.sink};
 }
 
 void Process::watch(uint64_t reference, uint64_t watcher, uint8_t flags) {
@@ -517,7 +541,7 @@ void Process::announce_exit() {
 
 void Process::announce_to_relations() {
   relations_->links.for_each([&](uint64_t peer, Relations::Link& link) {
-    if (link.unlinking != 0) return;
+    if (!link.active()) return;
     Letter* letter = make_signal(LetterKind::link_exit, exit_reason_);
     letter->sender = id_;
     system_->deliver(peer, letter);

@@ -48,6 +48,34 @@ class Receiver {
   ~Receiver() = default;
 };
 
+/// Takes what a monitored process leaves, its result or its DOWN, as soon as that is drained: past
+/// the queue, so that nothing of it ever lies in the mailbox. Given to adopt(); it must outlive the
+/// monitor. `take` gets the letter, to consume() now or later.
+class ResultSink {
+ public:
+  virtual void take(Letter* letter) noexcept = 0;
+
+ protected:
+  ~ResultSink() = default;
+};
+
+/// What a process waits for with Wait::condition: asked at every slice, inside the library.
+class Condition {
+ public:
+  virtual bool holds() = 0;
+
+ protected:
+  ~Condition() = default;
+};
+
+/// How a child that was just born is tied to its parent.
+struct ChildTies {
+  bool linked = false;
+  bool quiet = false;  // the link makes no EXIT message: the monitor's sink tells
+  uint64_t monitor = 0;
+  ResultSink* sink = nullptr;  // null: DOWN and result become messages
+};
+
 /// The body of a process: its queue, signals, links, monitors and what it waits for. The behaviours
 /// (plain coroutine, GenServer, …) derive from it.
 ///
@@ -61,7 +89,7 @@ class Receiver {
 class Process {
  public:
   enum class RunEnd : uint8_t { idle, more, ended };
-  enum class Wait : uint8_t { none, yield, reply, receive, sleep, operation, message };
+  enum class Wait : uint8_t { none, yield, reply, receive, sleep, operation, message, condition };
 
   Process() = default;
   Process(const Process&) = delete;
@@ -129,6 +157,8 @@ class Process {
   /// front.
   Letter* scan(Receiver& receiver, bool fresh);
   void set_receiver(Receiver* receiver) { receiver_ = receiver; }
+  /// Call before begin_wait(Wait::condition).
+  void set_condition(Condition* condition) { condition_ = condition; }
   Letter* take_received() { return std::exchange(received_, nullptr); }
   /// Looks at everything that has arrived. False when a signal ended the process.
   bool drain_now();
@@ -151,8 +181,7 @@ class Process {
   void flush_down(uint64_t reference);
   void flush_exit(uint64_t from);
 
-  /// Ties a child that was just born with these ties to this process.
-  void adopt(uint64_t child, bool linked, uint64_t monitor_reference);
+  void adopt(uint64_t child, const ChildTies& ties);
 
   // A reply that is owed although the callback has ended: the caller gets our reason if we end
   // first.
@@ -167,11 +196,14 @@ class Process {
 
   struct Relations {
     struct Link {
-      uint64_t
-          unlinking;  // 0 = active, else the id of the unlink that waits for its acknowledgement
+      static constexpr uint64_t kQuiet = 1;  // active, makes no EXIT message; no reference is 1
+      uint64_t unlinking;  // 0, kQuiet = active, else the id of the unlink that waits for its
+                           // acknowledgement
+      bool active() const { return unlinking <= kQuiet; }
     };
     struct Monitor {
       uint64_t target;
+      ResultSink* sink;
     };
     struct Watcher {
       uint64_t watcher;
@@ -203,6 +235,7 @@ class Process {
   void take_link_exit(Letter* letter);
   void take_down(Letter* letter);
   void take_reply_letter(Letter* letter);
+  void take_result(Letter* letter);
   void take_timer(Letter* letter);
   void take_wake(Letter* letter);
   void append(Letter* letter);
@@ -222,6 +255,7 @@ class Process {
   Letter* queue_last_ = nullptr;
   Letter* scanned_ = nullptr;  // receive: everything up to here did not match
   Receiver* receiver_ = nullptr;
+  Condition* condition_ = nullptr;
   Letter* received_ = nullptr;
   Driver driver_;
   Async<void> root_;

@@ -210,7 +210,7 @@ Spawned spawn_process(std::unique_ptr<Process> body, SpawnTies ties) {
   if (ties.monitor && parent != nullptr) birth.monitor = here.system->new_reference();
   uint64_t id = here.system->spawn(std::move(body), birth);
   if (id == 0) throw Exit(ExitReason::atom("system_limit"));
-  if (parent != nullptr) parent->adopt(id, birth.link, birth.monitor);
+  if (parent != nullptr) parent->adopt(id, {.linked = birth.link, .monitor = birth.monitor});
   return {Pid{0, id}, Reference{0, birth.monitor}};
 }
 
