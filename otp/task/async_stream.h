@@ -114,10 +114,21 @@ Term term_of_item(const Item& item) {
 
 }  // namespace internal
 
+namespace internal {
+
+/// What else must be done before an item's task may run: nothing. Else a function of its Pid that
+/// returns Async<void>.
+struct NoAdoption {
+  static constexpr bool kAdopts = false;
+};
+
+}  // namespace internal
+
 /// The results of one function over many items. Stays where it was made: in one process.
-template <class S, class F>
+template <class S, class F, class Adoption = internal::NoAdoption>
 class [[nodiscard]] AsyncStream : public internal::StreamBase {
   using Source = typename internal::SourceOf<S>::Type;
+  static constexpr bool kWaits = Source::kWaits || Adoption::kAdopts;
 
  public:
   using Item = typename Source::Item;
@@ -125,11 +136,11 @@ class [[nodiscard]] AsyncStream : public internal::StreamBase {
   static_assert(std::is_copy_constructible_v<F>, "each task gets a copy of the function");
   using T = internal::TaskValue<F, Item>;
 
-  AsyncStream(S source, F function, const AsyncStreamOptions& options,
-              internal::StreamTarget target = {})
-      : StreamBase(options, target, Source::kWaits),
+  AsyncStream(S source, F function, const AsyncStreamOptions& options, Adoption adoption = {})
+      : StreamBase(options, kWaits),
         source_(std::move(source)),
-        function_(std::move(function)) {
+        function_(std::move(function)),
+        adoption_(std::move(adoption)) {
     if constexpr (!std::is_void_v<T>) require_shareable<T>();
   }
 
@@ -140,8 +151,8 @@ class [[nodiscard]] AsyncStream : public internal::StreamBase {
   ///         OnTimeout::exit. Either way the other tasks are gone by then.
   auto next() {
     require_owner();
-    if constexpr (Source::kWaits) {
-      return next_of_waiting_source();
+    if constexpr (kWaits) {
+      return next_after_waiting();
     } else {
       return Next(*this);
     }
@@ -179,15 +190,16 @@ class [[nodiscard]] AsyncStream : public internal::StreamBase {
     }
   }
 
-  void start(Item item) {
+  Pid start(Item item) {
     Term input;
     if (zips_input()) input = internal::term_of_item(item);
-    launch(std::make_unique<internal::FunctionTask<F, Item>>(function_, std::move(item)),
-           std::move(input));
+    auto body = std::make_unique<internal::FunctionTask<F, Item>>(function_, std::move(item));
+    if constexpr (Adoption::kAdopts) body->hold();
+    return launch(std::move(body), std::move(input));
   }
 
   void fill() noexcept override {
-    if constexpr (!Source::kWaits) {
+    if constexpr (!kWaits) {
       try {
         while (wants_more()) {
           std::optional<Item> item = source_.pull();
@@ -200,14 +212,15 @@ class [[nodiscard]] AsyncStream : public internal::StreamBase {
     }
   }
 
-  Async<std::optional<Result<T>>> next_of_waiting_source() {
+  Async<std::optional<Result<T>>> next_after_waiting() {
     for (;;) {
       while (wants_more() && !is_ready()) {
         std::exception_ptr thrown;
         try {
           std::optional<Item> item = co_await pull_one();
           if (item.has_value()) {
-            start(std::move(*item));
+            Pid task = start(std::move(*item));
+            if constexpr (Adoption::kAdopts) co_await adoption_(task);
           } else {
             exhausted();
           }
@@ -224,11 +237,21 @@ class [[nodiscard]] AsyncStream : public internal::StreamBase {
   }
   auto pull_one() {
     stamp();
-    return source_.pull();
+    if constexpr (Source::kWaits) {
+      return source_.pull();
+    } else {
+      return AtOnce{source_.pull()};
+    }
   }
+  struct AtOnce : std::suspend_never {
+    std::optional<Item> item;
+    explicit AtOnce(std::optional<Item> pulled) : item(std::move(pulled)) {}
+    std::optional<Item> await_resume() { return std::move(item); }
+  };
 
   Source source_;
   F function_;
+  [[no_unique_address]] Adoption adoption_;
 };
 
 }  // namespace otp

@@ -20,12 +20,11 @@ int64_t checked_concurrency(const AsyncStreamOptions& options, const SystemImpl&
 
 }  // namespace
 
-StreamBase::StreamBase(AsyncStreamOptions options, StreamTarget target, bool source_waits)
+StreamBase::StreamBase(const AsyncStreamOptions& options, bool waits)
     : options_(options),
-      target_(target),
       owner_(self_process()),
       concurrency_(checked_concurrency(options_, owner_.system())),
-      source_waits_(source_waits) {}
+      waits_(waits) {}
 
 StreamBase::~StreamBase() {
   OTP_CHECK(&self_process() == &owner_, "an async_stream of %s was destroyed by %s",
@@ -92,11 +91,10 @@ void StreamBase::remove_running(Slot& slot) {
       slot.running_previous;
 }
 
-void StreamBase::launch(std::unique_ptr<TaskProcess> body, Term input) {
+Pid StreamBase::launch(std::unique_ptr<TaskProcess> body, Term input) {
   Slot* slot = take_slot();
   try {
-    Spawned spawned =
-        spawn_task(std::move(body), {.link = target_.link, .quiet = true, .sink = slot});
+    Spawned spawned = spawn_task(std::move(body), {.link = true, .quiet = true, .sink = slot});
     slot->pid = spawned.pid.id;
     slot->reference = spawned.monitor.id;
   } catch (...) {
@@ -107,6 +105,7 @@ void StreamBase::launch(std::unique_ptr<TaskProcess> body, Term input) {
   slot->input = std::move(input);
   append_running(*slot);
   if (options_.ordered) append_order(*slot);
+  return Pid{0, slot->pid};
 }
 
 // What the slot's monitor brings, while the consumer's inbox is drained.
@@ -164,11 +163,11 @@ bool StreamBase::is_ready() const {
 bool StreamBase::over() const {
   if (ending_) return occupied_ == 0;
   if (is_ready()) return true;
-  return exhausted_ ? occupied_ == 0 : source_waits_ && wants_more();
+  return exhausted_ ? occupied_ == 0 : waits_ && wants_more();
 }
 
 bool StreamBase::ready() {
-  if (wants_more() && !source_waits_) fill();
+  if (wants_more() && !waits_) fill();
   LibraryScope scope(env());
   return owner_.charge(kNextCost) && over();
 }
@@ -200,7 +199,7 @@ bool StreamBase::holds() {
     again = true;
     if (!ending_) expire();
   }
-  if (!source_waits_ && wants_more()) {  // a task that had to be killed is gone at last
+  if (!waits_ && wants_more()) {  // a task that had to be killed is gone at last
     again = true;
     UserScope user(env());
     fill();

@@ -32,11 +32,6 @@ struct AsyncStreamOptions {
 
 namespace internal {
 
-/// Where the tasks of a stream live: on their own, linked to the consumer or not.
-struct StreamTarget {
-  bool link = true;
-};
-
 /// The machine of async_stream; AsyncStream only knows the types.
 ///
 /// Each item under way has a Slot. It is the sink of its task's monitor: results and DOWNs come to
@@ -61,7 +56,8 @@ class StreamBase : Condition {
 
  protected:
   struct Slot;
-  StreamBase(AsyncStreamOptions options, StreamTarget target, bool source_waits);
+  /// `waits`: next() awaits the source, or something else, before it starts an item.
+  StreamBase(const AsyncStreamOptions& options, bool waits);
   ~StreamBase();
 
   /// Waits for something to deliver: its slot, or null.
@@ -86,7 +82,7 @@ class StreamBase : Condition {
   bool wants_more() const { return !exhausted_ && !ending_ && occupied_ < concurrency_; }
   bool is_ready() const;
   void exhausted() { exhausted_ = true; }
-  void launch(std::unique_ptr<TaskProcess> body, Term input);
+  Pid launch(std::unique_ptr<TaskProcess> body, Term input);
   /// Ends the stream: next() throws it once every task is gone.
   void fail(std::exception_ptr thrown);
   /// Frees the slot. Its result, to be consumed; or null and the reason.
@@ -115,10 +111,9 @@ class StreamBase : Condition {
   void remove_running(Slot& slot);
 
   const AsyncStreamOptions options_;
-  const StreamTarget target_;
   Process& owner_;
   const int64_t concurrency_;
-  const bool source_waits_;
+  const bool waits_;
   bool exhausted_ = false;
   bool ending_ = false;
   int64_t occupied_ = 0;

@@ -8,6 +8,21 @@ TaskProcess::~TaskProcess() {
   if (result_ != nullptr) free_letter(result_);
 }
 
+namespace {
+struct Go {};
+}  // namespace
+
+void TaskProcess::on_message(Letter* letter) {
+  const bool go = is_message<Go>(*letter);
+  consume(letter);
+  if (go && std::exchange(held_, false)) run_task();
+}
+
+void release_task(Pid task) {
+  LibraryScope scope(env());
+  deliver_message(task, make_letter<Go>(LetterKind::message, plain_operation<Go>, Go()));
+}
+
 void TaskProcess::finish(Letter* result) {
   if (exiting()) {  // a signal that was looked at meanwhile came first
     if (result != nullptr) free_letter(result);

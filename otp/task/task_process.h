@@ -53,7 +53,10 @@ class TaskProcess : public Process {
  public:
   TaskProcess() = default;
   ~TaskProcess() override;
-  void on_message(Letter* letter) final { consume(letter); }
+  void on_start() final {
+    if (!held_) run_task();
+  }
+  void on_message(Letter* letter) final;
   void answer_waiting() noexcept final;
   std::string_view label() const final { return "task"; }
 
@@ -61,8 +64,11 @@ class TaskProcess : public Process {
     owner_ = owner;
     reference_ = reference;
   }
+  /// It waits for release_task() before it runs.
+  void hold() { held_ = true; }
 
  protected:
+  virtual void run_task() = 0;
   bool is_awaited() const { return reference_ != 0; }
   uint64_t reference() const { return reference_; }
   /// The function returned; `result`: null when nobody awaits it.
@@ -73,7 +79,11 @@ class TaskProcess : public Process {
   uint64_t owner_ = 0;
   uint64_t reference_ = 0;  // the owner's monitor, 0 = none
   Letter* result_ = nullptr;
+  bool held_ = false;
 };
+
+/// Lets a held task run. Its owner may have unlinked it before.
+void release_task(Pid task);
 
 template <class F, class... A>
 class FunctionTask final : public TaskProcess {
@@ -85,7 +95,7 @@ class FunctionTask final : public TaskProcess {
   explicit FunctionTask(F function, B&&... arguments)
       : work_(std::in_place, std::move(function), std::forward<B>(arguments)...) {}
 
-  void on_start() override {
+  void run_task() override {
     if constexpr (Return::waits) {
       guarded([this] { body_ = call(); });
       if (body_) body_.start(driver());
