@@ -5,6 +5,7 @@
 
 using namespace otp;
 using namespace otp::supervision_testing;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -22,6 +23,11 @@ Async<Pid> add(DynamicSupervisorRef sup, ChildSpec spec) {
 ChildSpec nameless(Restart restart = Restart::temporary, Worker::Args args = {}) {
   return child<Worker>("same", std::move(args), {.restart = restart});
 }
+// A start function that gives back what it was made with.
+struct Gives {
+  Result<StartedChild> result;
+  Async<Result<StartedChild>> operator()() const { co_return result; }
+};
 void throw_in(Pid pid) { (void)otp::cast(Server<Worker>(pid), Worker::Throw{}); }
 
 }  // namespace
@@ -45,8 +51,7 @@ TEST_CASE("SUP-044 what a start function returns is passed on", "[dynamic_superv
   everywhere([]() -> Async<void> {
     auto sup = co_await start();
     auto custom = [](Result<StartedChild> result) {
-      return child_started_by({}, [result]() -> Async<Result<StartedChild>> { co_return result; },
-                              {.restart = Restart::temporary});
+      return child_started_by({}, Gives{result}, {.restart = Restart::temporary});
     };
     Pid pid = spawn([]() -> Async<void> { co_await otp::sleep(infinity); });
     auto ok = co_await Dynamic::start_child(sup, custom(StartedChild{pid, Term("extra")}));

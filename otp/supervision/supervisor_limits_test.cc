@@ -5,6 +5,7 @@
 
 using namespace otp;
 using namespace otp::supervision_testing;
+using namespace std::chrono_literals;
 
 namespace {
 

@@ -13,8 +13,6 @@
 /// test's own process) that is told what the workers do, in order.
 namespace otp::supervision_testing {
 
-using namespace std::chrono_literals;
-
 struct Event {
   std::string text;
 };
@@ -108,7 +106,7 @@ inline ChildSpec worker(std::string id, ChildOptions options = {}, Worker::Args 
 inline Async<std::string> events(int count) {
   std::string all;
   for (int i = 0; i < count; ++i) {
-    auto event = co_await receive<Event>(after(20s));
+    auto event = co_await receive<Event>(after(std::chrono::seconds(20)));
     if (i > 0) all += ",";
     all += event ? event->text : "nothing";
   }
@@ -120,8 +118,8 @@ inline Async<void> expect(int count, std::string wanted) {
 }
 inline Async<ExitReason> down_of(Pid pid) {
   Reference reference = monitor(pid);
-  auto down =
-      co_await receive<Down>([reference](const Down& each) { return each.reference == reference; });
+  auto ours = [reference](const Down& each) { return each.reference == reference; };
+  Down down = co_await receive<Down>(ours);
   co_return down.reason;
 }
 inline Pid pid_of(std::string name) { return whereis(name).value_or(Pid()); }
