@@ -59,6 +59,8 @@ struct StartOptions {
   std::string name{};  ///< registered before init runs; empty: none
   Timeout timeout =
       infinity;  ///< for init; then the process is killed and the start fails with `timeout`
+  MailboxLimit mailbox{};     ///< how many messages may wait; none: any number
+  bool drop_expired = false;  ///< a call whose caller has given up is dropped, not handled
 };
 
 /// How to call. Default timeout as in OTP.
@@ -271,6 +273,27 @@ Sent cast(const Server<S>& server, M message) {
 template <class S, class M>
 Sent cast(const Name<S>& name, M message) {
   return cast(Server<S>(name), std::move(message));
+}
+
+/// cast() for senders that want to know whether the server can take more: one that is gone is
+/// `noproc`, one whose mailbox is full {mailbox_full,Pid}, and the message is not sent.
+///
+/// The receiver's own count decides in the end: among many senders at the same moment some may be
+/// told yes, and theirs is dropped and counted. See MailboxLimit. Ours.
+template <class S, class M>
+Result<void> try_cast(const Server<S>& server, M message) {
+  using namespace internal;
+  check_cast<S, M>();
+  LibraryScope scope(env());
+  const Pid target = server.pid();
+  if (auto why = why_not_taken(target)) return *why;
+  deliver_message(target,
+                  make_letter<M>(LetterKind::cast, cast_operation<S, M>, std::move(message)));
+  return {};
+}
+template <class S, class M>
+Result<void> try_cast(const Name<S>& name, M message) {
+  return try_cast(Server<S>(name), std::move(message));
 }
 
 /// Sends a plain message that handle_info takes; checked like a cast. OTP: Server ! Message.

@@ -90,7 +90,7 @@ void ServerBase::handle(Letter* letter) {
         }
         return consume(letter);
       }
-      if (letter->kind == LetterKind::call && drops_expired() &&
+      if (letter->kind == LetterKind::call && (drop_expired() || drops_expired()) &&
           letter->deadline() != TimerWheel::kNever && system().now() > letter->deadline()) {
         return consume(letter);
       }
@@ -366,8 +366,10 @@ void forget_failed(Pid child, bool linked) {
 Async<Result<Started>> start_server(MakeServer make, void* arguments, StartOptions options,
                                     StartTies ties) {
   StartAck ack{self_process().id(), make_ref().id};
-  Spawned spawned = spawn_process(make(std::move(options.name), ack, arguments),
-                                  {.link = ties.link, .monitor = ties.monitor});
+  auto body = make(std::move(options.name), ack, arguments);
+  body->limit_mailbox(options.mailbox);
+  body->set_drop_expired(options.drop_expired);
+  Spawned spawned = spawn_process(std::move(body), {.link = ties.link, .monitor = ties.monitor});
   Pid child = spawned.pid;
   Letter* letter = co_await AckAwaiter(child, ack.reference, deadline_of(options.timeout));
   if (letter == nullptr) {  // the start took too long: the process must be gone before this returns

@@ -1,6 +1,11 @@
 #include "otp/runtime/process.h"
 
+#include <bit>
+#include <string>
+
 #include "otp/runtime/core.h"
+#include "otp/runtime/fault.h"
+#include "otp/runtime/runtime_log.h"
 #include "otp/runtime/system_impl.h"
 
 namespace otp::internal {
@@ -184,9 +189,37 @@ void Process::take_letter(Slot& slot, Letter* letter) {
       answer_letter(letter, exit_reason_);
       return consume(letter);
     }
+    if (limits_ != nullptr && queue_length_ >= limits_->limit.letters_max &&
+        letter->kind != LetterKind::system) [[unlikely]] {
+      return refuse(letter);
+    }
     return append(letter);
   }
   take_signal(slot, letter);
+}
+
+void Process::limit_mailbox(const MailboxLimit& limit) {
+  if (limit.letters_max == 0) return;
+  limits_ = std::make_unique<Limits>(Limits{limit});
+}
+
+// The mailbox is full. Said at the first message and then at every doubling, not each time.
+void Process::refuse(Letter* letter) {
+  const uint64_t dropped = ++limits_->dropped;
+  const ExitReason full = ExitReason::tagged("mailbox_full", Term(pid()));
+  if (std::has_single_bit(dropped)) {
+    std::string text(label());
+    text += " " + pid().to_string() + ": its mailbox is full (" +
+            std::to_string(limits_->limit.letters_max) + " messages), " + std::to_string(dropped) +
+            " refused so far";
+    log_runtime(system_->log(), LogLevel::warning, std::move(text));
+  }
+  if (limits_->limit.on_full != OnFull::drop_newest) answer_letter(letter, full);
+  if (limits_->limit.on_full == OnFull::exit) {
+    report_crash(*this, full);
+    exit_with(full);
+  }
+  consume(letter);
 }
 
 void Process::take_signal(Slot&, Letter* letter) {

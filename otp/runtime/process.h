@@ -8,6 +8,7 @@
 #include "otp/async/async.h"
 #include "otp/base/exit_reason.h"
 #include "otp/base/id_map.h"
+#include "otp/base/mailbox_limit.h"
 #include "otp/base/pid.h"
 #include "otp/runtime/letter.h"
 #include "otp/runtime/slot.h"
@@ -132,6 +133,18 @@ class Process {
   const ExitReason& exit_reason() const { return exit_reason_; }
   Driver& driver() { return driver_; }
 
+  /// Before the process is spawned: how many messages may wait in its mailbox.
+  void limit_mailbox(const MailboxLimit& limit);
+  const MailboxLimit* mailbox_limit() const {
+    return limits_ == nullptr ? nullptr : &limits_->limit;
+  }
+  /// Messages dropped because the mailbox was full.
+  uint64_t dropped_messages() const { return limits_ == nullptr ? 0 : limits_->dropped; }
+
+  /// For servers: calls whose caller has given up are dropped, not handled.
+  bool drop_expired() const { return drop_expired_; }
+  void set_drop_expired(bool on) { drop_expired_ = on; }
+
   /// Ends the process with `reason` as soon as control is back in the library. The first reason
   /// counts.
   void exit_with(ExitReason reason);
@@ -219,6 +232,11 @@ class Process {
   };
   Relations* relations_if_any() { return relations_.get(); }
 
+  struct Limits {
+    MailboxLimit limit;
+    uint64_t dropped = 0;
+  };
+
  private:
   friend class SystemImpl;
   Relations& relations() {
@@ -230,6 +248,7 @@ class Process {
   RunEnd exit_step(Env& env);
   void drain(Slot& slot);
   void take_letter(Slot& slot, Letter* letter);
+  void refuse(Letter* letter);
   void take_signal(Slot& slot, Letter* letter);
   void take_exit(Letter* letter);
   void take_link_exit(Letter* letter);
@@ -266,6 +285,7 @@ class Process {
   int64_t timer_due_ = TimerWheel::kNever;  // of the armed wait timer
   TimerId timer_ = 0;
   std::unique_ptr<Relations> relations_;
+  std::unique_ptr<Limits> limits_;  // null: the mailbox has no limit
   PendingOperation* operations_ = nullptr;
   ExitReason exit_reason_;
   uint32_t queue_length_ = 0;
@@ -275,6 +295,7 @@ class Process {
   bool timed_out_ = false;
   bool trap_exit_ = false;
   bool exiting_ = false;
+  bool drop_expired_ = false;
   bool cancelled_ = false;  // the pending operations were asked to end
 };
 

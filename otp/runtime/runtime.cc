@@ -115,7 +115,15 @@ void deliver_message(Pid target, Letter* letter) {
     uint32_t backlog = here.system->backlog_of(target.id);
     sender->charge(kSendCost + static_cast<int>(backlog / kBacklogPerUnit));
   }
+  here.system->count_backlog(target.id);
   here.system->deliver(target.id, letter);
+}
+
+std::optional<ExitReason> why_not_taken(Pid target) {
+  SystemImpl& system = *env().system;
+  if (!system.is_alive(target.id)) return ExitReason::noproc();
+  if (system.is_full(target.id)) return ExitReason::tagged("mailbox_full", Term(target));
+  return std::nullopt;
 }
 
 Pid whereis_or_nobody(std::string_view name) { return Pid{0, env().system->names().whereis(name)}; }

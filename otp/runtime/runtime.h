@@ -110,6 +110,8 @@ class Sent {
 namespace internal {
 
 void deliver_message(Pid target, Letter* letter);
+/// `noproc` or {mailbox_full,Pid} when a message to `target` would be dropped as things stand.
+std::optional<ExitReason> why_not_taken(Pid target);
 Pid whereis_or_nobody(std::string_view name);
 
 /// The value of a message of type M that `letter` carries.

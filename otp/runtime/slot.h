@@ -58,6 +58,7 @@ struct alignas(64) Slot {
   Letter* anchor = nullptr;       // (S3)
   Process* body = nullptr;        // (S1)
   Atomic<uint32_t> backlog{0};    // letters in the inhabitant's queue, for senders' budgets; a hint
+  Atomic<uint32_t> letters_max{0};  // the inhabitant's mailbox limit, 0 = none; only a hint here
 
   uint32_t generation() const { return static_cast<uint32_t>(state.load(relaxed) >> 32); }
 

@@ -120,6 +120,10 @@ uint64_t SystemImpl::spawn(std::unique_ptr<Process> body, const Birth& birth) {
   body->parent_ = birth.parent;
   if (birth.link) body->relations().links.insert(birth.parent).first->unlinking = 0;
   if (birth.monitor != 0) body->watch(birth.monitor, birth.parent);
+  if (const MailboxLimit* limit = body->mailbox_limit()) {
+    const uint64_t most = limit->letters_max;
+    slot.letters_max.store(most > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(most), relaxed);
+  }
   // release: is_alive's acquire sees a complete birth (S5). The slot is ours until the push below.
   slot.state.store(generation << 32 | kAlive, release);
   count_one(env.core, &Core::spawned, spawned_outside_);
@@ -176,6 +180,7 @@ void SystemImpl::bury(Slot& slot, uint32_t index) {
   body->announce_exit();
   slot.body = nullptr;
   slot.backlog.store(0, relaxed);
+  slot.letters_max.store(0, relaxed);
   delete body;
   count_one(env.core, &Core::ended, ended_outside_);
   if (slot.generation() >= options_.generations_max) return;  // retired (S6)
@@ -201,6 +206,11 @@ void SystemImpl::run_slot(Env& env, uint32_t index) {
       env.process = process;
       Process::RunEnd end = process->run(env);
       env.process = nullptr;
+      // What was handled since the last drain is no backlog; a sender that waits for room would
+      // wait for ever.
+      if (process->mailbox_limit() != nullptr) {
+        slot.backlog.store(process->queue_length(), relaxed);
+      }
       if (end == Process::RunEnd::more) return schedule_tail(index);
       if (end == Process::RunEnd::idle) break;
       bury(slot, index);

@@ -64,6 +64,20 @@ class SystemImpl {
     uint32_t index = static_cast<uint32_t>(id);
     return index < slots_.slots_max() ? slots_[index].backlog.load(relaxed) : 0;
   }
+  /// A letter is on its way to a process whose mailbox has a limit: counted here, as nobody drains
+  /// while the receiver is busy. The receiver's next drain puts the number right.
+  void count_backlog(uint64_t id) {
+    uint32_t index = static_cast<uint32_t>(id);
+    if (index >= slots_.slots_max() || slots_[index].letters_max.load(relaxed) == 0) return;
+    slots_[index].backlog.fetch_add(1, relaxed);
+  }
+  /// Whether that process's mailbox has a limit and has reached it, as far as can be told.
+  bool is_full(uint64_t id) {
+    uint32_t index = static_cast<uint32_t>(id);
+    if (index >= slots_.slots_max()) return false;
+    const uint32_t most = slots_[index].letters_max.load(relaxed);
+    return most != 0 && slots_[index].backlog.load(relaxed) >= most;
+  }
   Slot& slot_of(uint64_t id) { return slots_[static_cast<uint32_t>(id)]; }
   uint64_t process_count() const;
   uint64_t new_reference();

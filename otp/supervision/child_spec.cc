@@ -54,6 +54,10 @@ std::optional<Term> check_child_spec(const ChildSpec& spec, AutoShutdown auto_sh
   }
   if (!is_word(spec.type)) return invalid("invalid_child_type", spec.type);
   if (!is_word(spec.mailbox.on_full)) return invalid("invalid_on_full", spec.mailbox.on_full);
+  if (spec.type == ChildType::supervisor && spec.mailbox.letters_max != 0) {
+    // What a supervisor is told it must hear: a restart would be lost with the message.
+    return Term::tuple({Term::literal("invalid_mailbox"), Term::literal("supervisor")});
+  }
   if (spec.significant && spec.restart == Restart::permanent) {
     return bad_combination("restart", "permanent");
   }
@@ -80,8 +84,12 @@ std::unique_ptr<Process> ProcessStart::make_process(std::string name, StartAck a
   return static_cast<const ProcessStart*>(self)->make(std::move(name), ack);
 }
 
-Async<Result<Started>> ProcessStart::start(StartSettings) const {
-  return start_server(&make_process, const_cast<ProcessStart*>(this), options_, {.link = true});
+Async<Result<Started>> ProcessStart::start(StartSettings settings) const {
+  StartOptions options = options_;
+  options.mailbox = settings.mailbox;
+  options.drop_expired = settings.drop_expired;
+  return start_server(&make_process, const_cast<ProcessStart*>(this), std::move(options),
+                      {.link = true});
 }
 
 }  // namespace internal

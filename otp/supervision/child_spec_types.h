@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "otp/base/mailbox_limit.h"
 #include "otp/base/timeout.h"
 
 namespace otp {
@@ -24,10 +25,6 @@ enum class ChildType { worker, supervisor };
 
 /// When a supervisor stops by itself because significant children have ended.
 enum class AutoShutdown { never, any_significant, all_significant };
-
-/// What becomes of a message for a child whose mailbox is full: the sender is told, it is dropped
-/// and counted, or the child exits. Ours; OTP has no limit.
-enum class OnFull { reject, drop_newest, exit };
 
 /// How long a child may take to stop once it was told to: a time after which it is killed, for
 /// ever, or not at all.
@@ -61,15 +58,6 @@ class Shutdown {
 };
 
 inline constexpr Shutdown Shutdown::brutal_kill{Timeout(std::chrono::seconds(0)), true};
-
-/// How many messages may wait in a child's mailbox, and what happens to the next. Signals, replies
-/// and system messages are exempt. Ours.
-struct MailboxLimit {
-  uint64_t letters_max = 0;  ///< 0 = no limit
-  OnFull on_full = OnFull::reject;
-
-  friend bool operator==(const MailboxLimit&, const MailboxLimit&) = default;
-};
 
 /// A pause before each restart: `min` before the first, `factor` times longer before each following
 /// one up to `max`; back to `min` after a run of the child that outlasts `max`. It stands beside
