@@ -9,6 +9,7 @@
 #include <string>
 
 #include "otp/io/internal/asio_context.h"
+#include "otp/io/internal/simulated_poller.h"
 #include "otp/io/internal/socket_impl.h"
 #include "otp/runtime/runtime.h"
 
@@ -322,28 +323,12 @@ Async<internal::ConnectResult> SimulatedNetwork::State::connect(Address address,
 }
 
 namespace internal {
-namespace {
-
-/// Nothing arrives from outside of a simulation: time does it all.
-class SimulatedPoller final : public Poller {
- public:
-  explicit SimulatedPoller(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  void park(int64_t) override {}
-  void wake() noexcept override {}
-  void poll() override {}
-  State& state() { return *state_; }
-
- private:
-  const std::shared_ptr<State> state_;
-};
-
-}  // namespace
 
 Network* this_network() {
   Poller* poller = self_process().system().core(0).poller.get();
   if (dynamic_cast<AsioPoller*>(poller) != nullptr) return &tcp_network();
   auto* simulated = dynamic_cast<SimulatedPoller*>(poller);
-  return simulated == nullptr ? nullptr : &simulated->state();
+  return simulated == nullptr ? nullptr : simulated->network().state().get();
 }
 
 }  // namespace internal
@@ -381,9 +366,10 @@ void SimulatedNetwork::stall(bool stalled) {
   }
 }
 
-SystemOptions simulated_options(SystemOptions options, const SimulatedNetwork& network) {
-  options.poller = [state = network.state()](uint32_t) -> std::unique_ptr<Poller> {
-    return std::make_unique<internal::SimulatedPoller>(state);
+SystemOptions simulated_options(SystemOptions options, SimulatedNetwork network,
+                                SimulatedPrograms programs) {
+  options.poller = [network, programs](uint32_t) -> std::unique_ptr<Poller> {
+    return std::make_unique<internal::SimulatedPoller>(network, programs);
   };
   return options;
 }

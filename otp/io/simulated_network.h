@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "otp/io/simulated_programs.h"
 #include "otp/runtime/system.h"
 
 /// A virtual network for a Simulator: the sockets of socket.h without an operating system.
@@ -42,10 +43,8 @@ class SimulatedNetwork {
   std::shared_ptr<State> state_;
 };
 
-/// The same options with `network` in the place of the operating system's.
-SystemOptions simulated_options(SystemOptions options, const SimulatedNetwork& network);
-inline SystemOptions simulated_options(SystemOptions options = {}) {
-  return simulated_options(std::move(options), SimulatedNetwork());
-}
+/// The same options with `network` and `programs` in the place of the operating system.
+SystemOptions simulated_options(SystemOptions options = {}, SimulatedNetwork network = {},
+                                SimulatedPrograms programs = {});
 
 }  // namespace otp::io
