@@ -21,7 +21,7 @@ std::string shipped_text() {
 otp::config::CheckResult checked(const std::string& yaml,
                                  const otp::config::Environment& variables = {}) {
   otp::config::ApplicationDecl application{.name = "jobs"};
-  for (const char* server : {"Store", "Limiters", "Workers", "Listener"}) {
+  for (const char* server : {"Store", "Limiters", "Spawner", "Workers", "Listener"}) {
     application.servers.push_back({.name = server});
   }
   application.settings = otp::config::record_type<Settings>();

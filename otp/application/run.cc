@@ -264,7 +264,9 @@ class Program {
     started_ = true;
     if (!context.in_background()) {
       observe::TreeNode tree = co_await internal::live_tree(main_name_);
-      std::fputs(observe::tree_text(tree).c_str(), stdout);
+      std::string text = observe::tree_text(tree);
+      if (!details.empty()) text += details + "\n";
+      std::fputs(text.c_str(), stdout);
       std::fflush(stdout);
     }
     context.ready(details);
