@@ -154,6 +154,9 @@ class [[nodiscard]] AwaitedOperation final : public ResultsOf<Signature>::type {
     using Handler = AsioHandler<AwaitedOperation>;
     otp::internal::LibraryScope scope(otp::internal::env());
     this->enlist();
+    if constexpr (requires { initiation_.get_executor(); }) {
+      this->record(initiation_.get_executor());
+    }
     Handler handler(this);
     try {
       std::apply(

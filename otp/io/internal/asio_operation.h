@@ -132,8 +132,8 @@ class AsioHandler {
 
 }  // namespace otp::io::internal
 
-/// Every Asio operation asks its handler for the executor, giving its own as the default: this is
-/// where the operation's executor becomes known.
+/// Every Asio operation asks its handler for the executor, giving its own as the default: if its
+/// initiation could not name it, this is where the operation's executor becomes known.
 template <class Operation, class Executor>
 struct boost::asio::associated_executor<otp::io::internal::AsioHandler<Operation>, Executor> {
   using type = Executor;

@@ -1,5 +1,6 @@
 #include "otp/io/internal/spawner.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ class GuardianSpawner final : public Spawner {
   GuardianSpawner(AsioPoller& poller, ChildPrograms programs)
       : owner_{&self_process().system(), self_process().id()},
         programs_(std::move(programs)),
-        socket_(poller.context(), ::dup(programs_.fd())) {
+        socket_(poller.context(), ::fcntl(programs_.fd(), F_DUPFD_CLOEXEC, 0)) {
     watch();
   }
 
