@@ -1,5 +1,9 @@
 #include "otp/config/check.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
 #include <utility>
 
 #include "otp/config/decode.h"
@@ -83,6 +87,20 @@ Configuration read_root(NodePtr root, const std::vector<ApplicationDecl>& applic
 
 }  // namespace
 
+std::optional<std::string> read_file(const std::string& path, std::string& error) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  std::string bytes;
+  std::size_t count = 0;
+  char block[65536];
+  if (file != nullptr) {
+    while ((count = std::fread(block, 1, sizeof block, file.get())) > 0) bytes.append(block, count);
+    if (std::ferror(file.get()) == 0) return bytes;
+  }
+  error = strerrordesc_np(errno);  // in English in every locale
+  return std::nullopt;
+}
+
 std::string CheckResult::text() const {
   std::string lines;
   for (const Diagnostic& diagnostic : diagnostics) lines += diagnostic.to_string(file) + "\n";
@@ -96,6 +114,9 @@ CheckResult check(std::string_view yaml, const std::string& file,
   CheckResult result;
   result.file = file;
   Parsed parsed = parse(yaml, variables);
+  if (parsed.root != nullptr) {
+    parsed.root = with_imports(parsed.root, file, variables, options.read, parsed.diagnostics);
+  }
   if (parsed.root != nullptr) {
     Configuration configuration =
         read_root(parsed.root, applications, variables, parsed.diagnostics);

@@ -10,6 +10,10 @@
 //       - id: workers
 //         supervisor: {children: []}
 //
+// Imports. `imports: [prod.yaml]` at the top lays other files on this one, in their order: the last
+// wins. Mappings are merged key by key and children by their ids; any other value replaces. Names
+// are relative to the importing file, and may be placeholders: `imports: ["${BANK_ENV:dev}.yaml"]`.
+//
 // Overrides. A variable of the environment whose name begins with the application's name in
 // capitals and two underscores replaces one value of the file, or adds it:
 //
@@ -35,13 +39,19 @@
 #include "otp/config/declarations.h"
 #include "otp/config/diagnostic.h"
 #include "otp/config/environment.h"
+#include "otp/config/imports.h"
 
 namespace otp::config {
+
+/// Reads a file of the file system.
+std::optional<std::string> read_file(const std::string& path, std::string& error);
 
 struct CheckOptions {
   /// Check the file by itself, for another machine: placeholders without a default count as good
   /// and overrides are not looked at. The result is not fit to be started.
   bool no_env = false;
+  /// How the files of `imports` are read.
+  ReadFile read = read_file;
 };
 
 struct CheckResult {

@@ -352,6 +352,23 @@ TEST_CASE("a file can be checked by itself, without an environment", "[config][c
   CHECK(bank::check(yaml, environment).diagnostics.size() == 4);
 }
 
+TEST_CASE("what is not known without an environment is not held against the file",
+          "[config][check]") {
+  const std::string yaml = with_children(
+      "    - {id: a, start: Ledger, name: \"${NAME}\", args: {currency: E}, "
+      "mailbox: {max: \"${MAX}\"}}\n"
+      "    - {id: b, start: Teller, args: {ledger: main}}\n"
+      "    - {id: \"${ID}\", start: Clock, backoff: {min: \"${MIN}\", max: 1s}}\n");
+  CHECK(bank::check(yaml, {}, {.no_env = true}).text().empty());
+  const Environment environment{{"NAME", "main"}, {"MAX", "0"}, {"ID", "a"}, {"MIN", "2s"}};
+  CHECK(
+      bank::check(yaml, environment).text() ==
+      "bank.yaml:4:83: expected at least 1 message, got the value of ${MAX}\n"
+      "bank.yaml:6:12: expected an id that no other child of this supervisor has, got the value of "
+      "${ID} again (first at 4:12)\n"
+      "bank.yaml:6:65: expected a duration not below min, got 1s\n");
+}
+
 TEST_CASE("thousands of mistakes are counted, not listed", "[config][check]") {
   std::string yaml = "application: bank\nsupervisor: {children: []}\n";
   for (int i = 0; i < 1000; ++i) yaml += "key" + std::to_string(i) + ": 1\n";

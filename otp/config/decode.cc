@@ -291,7 +291,7 @@ void Decoder::check_keys(const Node& node, const TypeDescription& type, const Ke
 }
 
 void Decoder::check_problem(const Node& node, const TypeDescription& type, const void* place) {
-  if (type.problem == nullptr) return;
+  if (type.problem == nullptr || node.has_unknown()) return;
   const std::optional<Problem> problem = type.problem(place);
   if (!problem) return;
   const Node::Entry* entry = node.find(problem->field);

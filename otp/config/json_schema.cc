@@ -78,6 +78,7 @@ class SchemaWriter {
   Json application(const ApplicationDecl& application) {
     Json properties = Json::object();
     properties.add("application", Json::object().add("const", Json::text(application.name)));
+    properties.add("imports", typed("array").add("items", typed("string")));
     Json required = Json::array();
     required.add(Json::text("application"));
     if (application.settings) {

@@ -4,6 +4,17 @@
 
 namespace otp::config {
 
+bool Node::has_unknown() const {
+  if (unknown) return true;
+  for (const NodePtr& item : items) {
+    if (item->has_unknown()) return true;
+  }
+  for (const Entry& entry : entries) {
+    if (entry.value->has_unknown()) return true;
+  }
+  return false;
+}
+
 std::string Node::got() const {
   if (kind == Kind::list) return "a list";
   if (kind == Kind::map) return "a mapping";

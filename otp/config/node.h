@@ -49,6 +49,9 @@ struct Node {
     return nullptr;
   }
 
+  /// This node or one inside it is unknown.
+  bool has_unknown() const;
+
   /// What an error says was found: `a list`, `"5 s"`, `the value of ${PORT}`.
   std::string got() const;
 };

@@ -192,7 +192,8 @@ NodePtr apply_overrides(const NodePtr& root, const ApplicationDecl& application,
   for (auto it = environment.lower_bound(prefix); it != environment.end(); ++it) {
     const auto& [name, text] = *it;
     if (name.compare(0, prefix.size(), prefix) != 0) break;
-    const Position at{1, 1, std::make_shared<const std::string>(name)};
+    Position at;
+    at.variable = std::make_shared<const std::string>(name);
     const std::size_t fitting = targets.count(name);
     if (fitting == 0) {
       std::vector<std::string_view> names;

@@ -284,8 +284,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void duplicate(const Node::Entry& entry, const Position& first) {
     diagnostics_.expected(entry.key_at, "each key once",
-                          shown(entry.key) + " again (first at " + std::to_string(first.line) +
-                              ":" + std::to_string(first.column) + ")");
+                          shown(entry.key) + " again (first at " + first.line_and_column() + ")");
   }
 
   /// Counts what a walk will visit: aliases of aliases grow fast.
@@ -411,9 +410,10 @@ void report_syntax(const Source& source, const YAML::Exception& error, Diagnosti
 
 }  // namespace
 
-Parsed parse(std::string_view bytes, const Environment* environment, Placeholders placeholders) {
+Parsed parse(std::string_view bytes, const Environment* environment, Placeholders placeholders,
+             std::shared_ptr<const std::string> file) {
   Parsed parsed;
-  const Source source(bytes);
+  const Source source(bytes, std::move(file));
   if (source.mistake()) {
     parsed.diagnostics.add(*source.mistake());
     return parsed;

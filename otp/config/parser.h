@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "otp/config/diagnostic.h"
@@ -28,8 +30,9 @@ enum class Placeholders { replace, keep };
 /// structure.
 ///
 /// Takes: environment: nullptr to leave variables alone and check the file by itself. placeholders:
-/// `keep` for a text that comes from the environment already.
+/// `keep` for a text that comes from the environment already. file: the name of an imported file.
 Parsed parse(std::string_view bytes, const Environment* environment,
-             Placeholders placeholders = Placeholders::replace);
+             Placeholders placeholders = Placeholders::replace,
+             std::shared_ptr<const std::string> file = nullptr);
 
 }  // namespace otp::config

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace otp::config {
 namespace {
@@ -72,7 +73,8 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-Source::Source(std::string_view bytes) {
+Source::Source(std::string_view bytes, std::shared_ptr<const std::string> file)
+    : file_(std::move(file)) {
   if (bytes.size() > kBytesMax) {
     fail("a file of at most 16MiB", std::to_string(bytes.size()) + " bytes");
     return;
@@ -131,7 +133,7 @@ Position Source::position(std::size_t offset) const {
   counted_start_ = start;
   counted_offset_ = offset;
   counted_column_ = column;
-  return {static_cast<int>(after - line_starts_.begin()), column, nullptr};
+  return {static_cast<int>(after - line_starts_.begin()), column, nullptr, file_};
 }
 
 std::string_view Source::line_at(std::size_t offset) const {

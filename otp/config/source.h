@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,8 @@ class Source {
   static constexpr std::size_t kBytesMax = std::size_t{16} << 20;
 
   /// Takes any bytes. Lines may end with \n, \r\n or \r, mixed too.
-  explicit Source(std::string_view bytes);
+  /// file: the name of an imported file, for its positions.
+  explicit Source(std::string_view bytes, std::shared_ptr<const std::string> file = nullptr);
 
   /// The first thing that is wrong with the bytes; text() is not to be used then.
   const std::optional<Diagnostic>& mistake() const { return mistake_; }
@@ -38,6 +40,7 @@ class Source {
   void fail(std::string_view expected, std::string_view got);
 
   std::string text_;
+  std::shared_ptr<const std::string> file_;
   std::vector<std::size_t> line_starts_{0};
   std::optional<Diagnostic> mistake_;
 

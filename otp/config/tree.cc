@@ -18,6 +18,7 @@ struct Named {
   std::string id;
   std::string name;  // empty: none
   std::string server;
+  bool unknown = false;  // its name or id comes from a variable that is not looked up
 };
 
 const Node* scalar_at(const Node& map, std::string_view key) {
@@ -48,7 +49,8 @@ class TreeReader {
       const Node* start = scalar_at(*child, "start");
       if (id == nullptr && name == nullptr) continue;
       named_.push_back({id == nullptr ? "" : id->text, name == nullptr ? "" : name->text,
-                        start == nullptr ? "" : start->text});
+                        start == nullptr ? "" : start->text,
+                        (id != nullptr && id->unknown) || (name != nullptr && name->unknown)});
       if (name != nullptr) unique(names_, *name, "a name that no other child has");
     }
   }
@@ -56,10 +58,8 @@ class TreeReader {
   void unique(std::map<std::string, Position>& seen, const Node& text, std::string_view expected) {
     const auto [first, is_new] = seen.emplace(text.text, text.at);
     if (is_new || text.unknown) return;
-    const Position& at = first->second;
     diagnostics_.expected(text.at, expected,
-                          text.got() + " again (first at " + std::to_string(at.line) + ":" +
-                              std::to_string(at.column) + ")");
+                          text.got() + " again (first at " + first->second.short_text() + ")");
   }
 
   /// How configurations call the server type with this qualified name.
@@ -106,6 +106,7 @@ class TreeReader {
   void refuse_unknown(const Node& node, std::string_view server, const std::string& expected) {
     std::vector<std::string_view> fitting;
     for (const Named& child : named_) {
+      if (child.unknown && child.server == server) return;  // it may be this one
       if (child.server == server && !child.name.empty()) fitting.push_back(child.name);
     }
     const std::string which = fitting.empty() ? "" : " (" + listed(fitting) + ")";
