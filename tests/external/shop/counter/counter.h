@@ -2,7 +2,9 @@
 
 #include <cstdint>
 
-#include "otp/base/result.h"
+#include "otp/application/run.h"
+
+namespace shop {
 
 struct Increment {
   using Reply = int64_t;
@@ -16,9 +18,17 @@ class Counter {
     int64_t start = 0;
   };
 
+  // Client API: runs in the caller's process.
+  static auto increment(otp::Server<Counter> counter, int64_t by) {
+    return otp::call(counter, Increment{.by = by});
+  }
+
+  // Callbacks: run in the counter's process, one message at a time.
   explicit Counter(Args args) : count_(args.start) {}
   int64_t handle_call(Increment msg) { return count_ += msg.by; }
 
  private:
   int64_t count_;
 };
+
+}  // namespace shop

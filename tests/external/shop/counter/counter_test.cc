@@ -3,6 +3,6 @@
 #include <catch2/catch.hpp>
 
 TEST_CASE("the counter adds the amount it is given", "[counter]") {
-  Counter counter({.start = 40});
-  CHECK(counter.handle_call(Increment{.by = 2}) == 42);
+  shop::Counter counter({.start = 40});
+  CHECK(counter.handle_call(shop::Increment{.by = 2}) == 42);
 }
