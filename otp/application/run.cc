@@ -86,7 +86,6 @@ class Program {
     release::NodeHooks hooks;
     hooks.name = main_name_;
     hooks.version = main_version_;
-    hooks.version_details = "needs glibc 2.36 or newer";
     hooks.run = [this](RunContext& context) { return run(context); };
     hooks.check = [this](const CommandContext& context) { return check(context); };
     hooks.describe_tree = [this](const CommandContext& context) { return tree(context); };

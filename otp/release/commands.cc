@@ -323,8 +323,8 @@ int Commands::print_result(const Asked& asked) {
     return kExitFailed;
   }
   const json::value& result = asked.response.result;
-  bool text = result.is_string() && !line_.json;
-  std::string line = text ? std::string(result.as_string()) : json::serialize(result);
+  // A string is a finished text, be it JSON that the node wrote itself.
+  std::string line = result.is_string() ? std::string(result.as_string()) : json::serialize(result);
   if (line.empty() || line.back() != '\n') line += '\n';
   return print(line) ? kExitOk : kExitFailed;
 }
