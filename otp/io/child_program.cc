@@ -265,12 +265,8 @@ void ChildPrograms::lose(std::vector<ChildEvent>& events) {
   socket_.reset();
   requests_.clear();
   for (const auto& [id, process] : commands_) {
-    if (process.pid == 0) {
-      events.push_back(
-          ChildFailed{.id = id, .error = {.code = EPIPE, .what = "start the command"}});
-      continue;
-    }
-    kill_leftovers(process);
+    // One whose start was asked for and not answered is lost too: that was not the command's fault.
+    if (process.pid != 0) kill_leftovers(process);
     events.push_back(ChildEnded{.id = id, .exit = {.how = ChildExit::How::lost}});
   }
   commands_.clear();

@@ -301,6 +301,19 @@ TEST_CASE("when the guardian is killed its commands are reported lost and killed
   CHECK(runner.outcomes[next].failed->code == EPIPE);
 }
 
+TEST_CASE("a start that a killed guardian never answered is lost, not failed", "[io][child]") {
+  for (int round = 0; round < 20; ++round) {
+    CommandRunner runner;
+    ::kill(runner.programs.guardian_pid(), SIGSTOP);  // so that it cannot answer
+    const uint64_t id = runner.start({"sleep", "300"});
+    ::kill(runner.programs.guardian_pid(), SIGKILL);
+    REQUIRE(runner.until([&] { return runner.lost; }));
+    CHECK_FALSE(runner.outcomes[id].failed.has_value());
+    REQUIRE(runner.outcomes[id].exit.has_value());
+    CHECK(runner.outcomes[id].exit->how == ChildExit::How::lost);
+  }
+}
+
 TEST_CASE("what is left of a stored process group is killed, and nothing else", "[io][child]") {
   CommandRunner runner;
   const uint64_t id = runner.start({"sleep", "300"});
