@@ -157,9 +157,7 @@ void ServerBase::keep_waiting() {
 void ServerBase::follow(Step step) {
   if (step.kind == Step::Kind::stop) return terminate_with(std::move(step.reason));
   if (step.idle_timeout) {
-    int64_t now = system().now();
-    int64_t ns = step.idle_timeout->nanoseconds();
-    wait_for_message(ns > TimerWheel::kNever - 1 - now ? TimerWheel::kNever : now + ns);
+    wait_for_message(system().deadline_after(*step.idle_timeout));
   }
   if (step.next != nullptr) next_ = std::move(step.next);
 }
@@ -247,12 +245,7 @@ void CallBase::suspend() {
   LibraryScope scope(env());
   Process& process = self_process();
   SystemImpl& system = process.system();
-  int64_t deadline = TimerWheel::kNever;
-  if (!timeout_.is_infinite()) {
-    int64_t now = system.now();
-    int64_t left = TimerWheel::kNever - 1 - now;
-    deadline = now + (timeout_.nanoseconds() < left ? timeout_.nanoseconds() : left);
-  }
+  int64_t deadline = system.deadline_after(timeout_);
   reference_ = system.new_reference();
   Letter* letter = std::exchange(request_, nullptr);
   letter->sender = process.id();
@@ -344,13 +337,6 @@ class AckAwaiter {
   int64_t deadline_;
 };
 
-int64_t deadline_of(Timeout timeout) {
-  if (timeout.is_infinite()) return TimerWheel::kNever;
-  int64_t now = env().system->now();
-  int64_t left = TimerWheel::kNever - 1 - now;
-  return now + (timeout.nanoseconds() < left ? timeout.nanoseconds() : left);
-}
-
 // A failed start leaves nothing behind: no link, and no exit message of the process that never was.
 void forget_failed(Pid child, bool linked) {
   if (!linked) return;
@@ -371,7 +357,8 @@ Async<Result<Started>> start_server(MakeServer make, void* arguments, StartOptio
   body->set_drop_expired(options.drop_expired);
   Spawned spawned = spawn_process(std::move(body), {.link = ties.link, .monitor = ties.monitor});
   Pid child = spawned.pid;
-  Letter* letter = co_await AckAwaiter(child, ack.reference, deadline_of(options.timeout));
+  Letter* letter =
+      co_await AckAwaiter(child, ack.reference, env().system->deadline_after(options.timeout));
   if (letter == nullptr) {  // the start took too long: the process must be gone before this returns
     if (ties.link) unlink(child);
     Reference reference = monitor(child);

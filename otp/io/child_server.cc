@@ -140,7 +140,7 @@ void signal_child(const Server<ChildServer>& server, uint64_t id, int number) {
 
 Async<std::optional<ChildOutcome>> ChildProgram::wait(Timeout timeout) {
   otp::internal::SystemImpl& system = otp::internal::self_process().system();
-  const int64_t deadline = internal::deadline_after(system, timeout);
+  const int64_t deadline = system.deadline_after(timeout);
   for (;;) {
     const bool limited = !timeout.is_infinite();
     const Timeout left = limited ? Timeout(Duration(deadline - system.now())) : infinity;

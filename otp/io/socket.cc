@@ -63,7 +63,7 @@ void SocketOperation::suspend() {
   suspended_ = true;
   enlist();
   socket_.start(*this);
-  wait(deadline_after(system(), timeout_));
+  wait(system().deadline_after(timeout_));
 }
 
 Transfer SocketOperation::await_resume() {
@@ -92,7 +92,7 @@ Async<std::variant<Socket, SystemError>> Socket::connect(Address address, Timeou
 
 Async<Transfer> Socket::write(std::string_view data, Timeout timeout) {
   otp::internal::SystemImpl& system = self_process().system();
-  const int64_t deadline = internal::deadline_after(system, timeout);
+  const int64_t deadline = system.deadline_after(timeout);
   Transfer all;
   while (all.bytes < data.size()) {
     const bool limited = !timeout.is_infinite();

@@ -167,7 +167,7 @@ class [[nodiscard]] AwaitedOperation final : public ResultsOf<Signature>::type {
     } catch (...) {
       this->start_error_ = std::current_exception();  // the handler's destructor answers
     }
-    this->wait(deadline_after(this->system(), timeout_));
+    this->wait(this->system().deadline_after(timeout_));
   }
 
   auto await_resume() {

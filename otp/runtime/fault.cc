@@ -23,11 +23,7 @@ class StackTerm final : public TermObject {
 
 ExitReason reason_of(std::exception_ptr exception) {
   if (exception == nullptr) return ExitReason::normal();
-  try {
-    std::rethrow_exception(exception);
-  } catch (const Exit& exit) {
-    return exit.reason();
-  } catch (...) {}
+  if (const Exit* exit = otp::exception_as<Exit>(exception)) return exit->reason();
   Term stack;
   if (auto trace = throw_stack(exception)) stack = Term(std::make_shared<StackTerm>(*trace));
   return ExitReason::exception(exception_type_name(exception), exception_message(exception),

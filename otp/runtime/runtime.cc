@@ -11,13 +11,6 @@ constexpr int kSendCost = 1;
 constexpr int kReceiveCost = 2;
 constexpr uint32_t kBacklogPerUnit =
     64;  // letters in the receiver's queue that double a send's cost
-
-int64_t deadline_after(Timeout timeout) {
-  if (timeout.is_infinite()) return TimerWheel::kNever;
-  int64_t now = env().system->now();
-  int64_t left = TimerWheel::kNever - 1 - now;
-  return now + (timeout.nanoseconds() < left ? timeout.nanoseconds() : left);
-}
 }  // namespace
 
 Pid self() { return self_process().pid(); }
@@ -147,7 +140,7 @@ void ReceiveBase::suspend() {
   LibraryScope scope(env());
   Process& process = self_process();
   process.set_receiver(this);
-  process.begin_wait(Process::Wait::receive, deadline_after(timeout_));
+  process.begin_wait(Process::Wait::receive, env().system->deadline_after(timeout_));
 }
 
 void ReceiveBase::finish() {
@@ -168,7 +161,7 @@ void Yield::suspend() const {
 
 void Sleep::suspend() const {
   LibraryScope scope(env());
-  self_process().begin_wait(Process::Wait::sleep, deadline_after(time_));
+  self_process().begin_wait(Process::Wait::sleep, env().system->deadline_after(time_));
 }
 
 void Sleep::finish() const {
@@ -229,7 +222,8 @@ TimerRef arm_message(Timeout time, Pid target, Letter* letter) {
   Env& here = env();
   if (here.process != nullptr) letter->sender = here.process->id();
   TimerRef timer;
-  timer.id = here.system->arm_timer(deadline_after(time), target.id, letter, &timer.core);
+  timer.id =
+      here.system->arm_timer(here.system->deadline_after(time), target.id, letter, &timer.core);
   return timer;
 }
 

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "otp/base/timeout.h"
 #include "otp/runtime/blocking_pool.h"
 #include "otp/runtime/core.h"
 #include "otp/runtime/name_table.h"
@@ -84,6 +85,13 @@ class SystemImpl {
 
   // -- Time.
   int64_t now() const { return simulated_ ? virtual_now_ : monotonic_now(); }
+  /// When `timeout` is over, counted from now; kNever for infinity. Never overflows.
+  int64_t deadline_after(Timeout timeout) const {
+    if (timeout.is_infinite()) return TimerWheel::kNever;
+    int64_t start = now();
+    int64_t left = TimerWheel::kNever - 1 - start;
+    return start + (timeout.nanoseconds() < left ? timeout.nanoseconds() : left);
+  }
   TimerId arm_timer(int64_t deadline, uint64_t target, Letter* letter, uint16_t* core);
   int64_t cancel_timer(uint16_t core, TimerId timer);
   int64_t timer_deadline(uint16_t core, TimerId timer);

@@ -80,11 +80,8 @@ Async<void> add_children(TreeNode& node, const internal::ServerType* kind, Limit
 }  // namespace
 
 Async<TreeNode> tree(SupervisorRef root, TreeSnapshotOptions options) {
-  Limits limits{internal::TimerWheel::kNever, options.children_max};
-  const int64_t now = internal::self_process().system().now();
-  if (options.timeout.nanoseconds() < internal::TimerWheel::kNever - 1 - now) {
-    limits.deadline = now + options.timeout.nanoseconds();
-  }
+  Limits limits{internal::self_process().system().deadline_after(options.timeout),
+                options.children_max};
   TreeNode node;
   node.pid = root.pid();
   node.name = name_of(node.pid);

@@ -175,10 +175,7 @@ bool StreamBase::ready() {
 void StreamBase::stamp() {
   if (unstamped_ == nullptr || options_.timeout.is_infinite()) return;
   LibraryScope scope(env());
-  int64_t now = owner_.system().now();
-  int64_t left = TimerWheel::kNever - 1 - now;
-  int64_t ns = options_.timeout.nanoseconds();
-  int64_t deadline = now + (ns < left ? ns : left);
+  int64_t deadline = owner_.system().deadline_after(options_.timeout);
   for (; unstamped_ != nullptr; unstamped_ = unstamped_->running_next) {
     unstamped_->deadline = deadline;
   }

@@ -64,11 +64,4 @@ bool ProcessOperation::take_back() {
   return system_->cancel_timer(timer_core_, std::exchange(timer_, 0)) != TimerWheel::kNever;
 }
 
-int64_t deadline_after(SystemImpl& system, Timeout timeout) {
-  if (timeout.is_infinite()) return TimerWheel::kNever;
-  const int64_t now = system.now();
-  const int64_t left = TimerWheel::kNever - 1 - now;
-  return now + (timeout.nanoseconds() < left ? timeout.nanoseconds() : left);
-}
-
 }  // namespace otp::io::internal

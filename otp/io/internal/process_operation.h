@@ -59,7 +59,4 @@ class ProcessOperation : public otp::internal::PendingOperation {
   bool cancel_requested_ = false;
 };
 
-/// When `timeout` from now is over, on the System's clock.
-int64_t deadline_after(otp::internal::SystemImpl& system, Timeout timeout);
-
 }  // namespace otp::io::internal

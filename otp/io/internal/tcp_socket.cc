@@ -172,7 +172,7 @@ class Readiness final : public ProcessOperation {
     LibraryScope scope(otp::internal::env());
     enlist();
     socket_.async_wait(what_, Handler{this});
-    wait(deadline_after(system(), timeout_));
+    wait(system().deadline_after(timeout_));
   }
   /// False: the time was over, or waiting failed.
   bool await_resume() {
