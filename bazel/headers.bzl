@@ -1,4 +1,8 @@
-"""The aspect behind --config=headers: each header of a cc_library compiles alone."""
+"""The aspect behind --config=headers: each header of a cc_library compiles alone.
+
+A header whose own source is in the library is left out: the source includes it first (a rule of
+tests/tidy), so its compilation is the proof.
+"""
 
 load(
     "//bazel:syntax_only.bzl",
@@ -35,7 +39,12 @@ def _headers_alone_impl(target, ctx):
         getattr(ctx.rule.attr, "local_defines", []),
     )
     headers = [file for entry in ctx.rule.attr.hdrs for file in entry.files.to_list()]
-    stamps = [_check(ctx, header, compiler) for header in headers if header.extension == "h"]
+    sources = [file.short_path for entry in ctx.rule.attr.srcs for file in entry.files.to_list()]
+    stamps = [
+        _check(ctx, header, compiler)
+        for header in headers
+        if header.extension == "h" and header.short_path[:-len("h")] + "cc" not in sources
+    ]
     return [OutputGroupInfo(headers_alone = depset(stamps))]
 
 headers_alone = aspect(

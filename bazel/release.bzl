@@ -12,16 +12,21 @@
 makes `bank-1.4.0.tar.gz` with this layout (otp/release/README.md has its meaning):
 
     bank-1.4.0/
-      release.json       {"name": "bank", "version": "1.4.0", "config": "config/bank.yaml"}
+      release.json       {"name": "bank", "version": "1.4.0", "config": "config/bank.yaml",
+                          "applications": {...}}
       bin/bank           `binary`, mode 0755
       config/bank.yaml   `config`, whatever its own name is
       config/<name>      each of `overlays`, under its own name
       <path>             each of `files`
 
+A configuration with mistakes is no release: the program checks it while it is packed, and the modes
+of `applications` too.
+
 Directories and the program are 0755, everything else 0644, owner 0:0, times fixed: neither the
 builder's umask, name nor folder, nor the modes in the checkout, leave a trace.
 """
 
+_MODES = ["permanent", "transient", "temporary", "load", "none"]
 _WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 def _check_word(what, text, extra):
@@ -48,11 +53,16 @@ def _impl(ctx):
 
     manifest = ctx.actions.declare_file(ctx.label.name + ".release.json")
     config_path = "config/%s.yaml" % name
-    ctx.actions.write(manifest, "{\"name\": %s, \"version\": %s, \"config\": %s}\n" % (
-        json.encode(name),
-        json.encode(version),
-        json.encode(config_path),
-    ))
+    for mode in ctx.attr.applications.values():
+        if mode not in _MODES:
+            fail("otp_release: expected one of the modes %s, got %r" % (", ".join(_MODES), mode))
+    contents = {"name": name, "version": version, "config": config_path}
+    if ctx.attr.applications:
+        contents["applications"] = ctx.attr.applications
+    ctx.actions.write(manifest, "{%s}\n" % ", ".join([
+        "%s: %s" % (json.encode(key), json.encode(value))
+        for key, value in contents.items()
+    ]))
 
     entries = {"release.json": manifest, config_path: ctx.file.config}
     for file in ctx.files.overlays:
@@ -74,11 +84,11 @@ def _impl(ctx):
         inputs = entries.values() + [ctx.executable.binary, ctx.file._pack],
         outputs = [tarball],
         command = "exec /bin/sh \"$@\"",
-        arguments = [ctx.file._pack.path, tarball.path, root] + arguments,
+        arguments = [ctx.file._pack.path, "--check", program, tarball.path, root] + arguments,
         mnemonic = "OtpRelease",
         progress_message = "Packing %s" % tarball.basename,
     )
-    return [DefaultInfo(files = depset([tarball]))]
+    return [DefaultInfo(files = depset([tarball]), runfiles = ctx.runfiles([tarball]))]
 
 def _new(entries, path):
     """Returns `path`, which no other file of the release may have."""
@@ -89,6 +99,7 @@ def _new(entries, path):
 _otp_release = rule(
     implementation = _impl,
     attrs = {
+        "applications": attr.string_dict(),
         "binary": attr.label(mandatory = True, executable = True, cfg = "target"),
         "config": attr.label(mandatory = True, allow_single_file = True),
         "files": attr.label_keyed_string_dict(allow_files = True),
@@ -107,6 +118,7 @@ def otp_release(
         release_name = None,
         overlays = [],
         files = {},
+        applications = {},
         **kwargs):
     """Declares the release tarball `<name>-<version>.tar.gz`.
 
@@ -118,6 +130,8 @@ def otp_release(
       release_name: the name of the release and its program.
       overlays: more configuration files, put beside `config` under their own names.
       files: {label: path inside the release} of anything else.
+      applications: {name: mode} of applications that take part in another way than the program
+        says; otp/application/application.h has the modes.
       **kwargs: visibility, tags, testonly.
     """
     _otp_release(
@@ -128,5 +142,6 @@ def otp_release(
         release_name = release_name or name,
         overlays = overlays,
         files = files,
+        applications = applications,
         **kwargs
     )

@@ -1,12 +1,13 @@
 """Counts test cases over runs of `bazel test` and says so in one line.
 
-Usage: tally.py STATUS EVENTS.json...
+Usage: tally.py STATUS EVENTS.json... [NAME.failures]
 
 STATUS is what Bazel returned; EVENTS are files of --build_event_json_file. Each <testcase> of a
 target's test.xml counts; a target that did not build, or that failed without a failed case in its
-file (a crash outside a case, a leak at exit), counts as one failure. Failures are listed; the last
-line is
-`N passed, N failed`. Exit status: 0 when at least one case passed and none failed and STATUS is 0.
+file (a crash outside a case, a leak at exit), counts as one failure, and so does each line of a
+file of failures. A file of events may be missing, or end within a line: Bazel could not start, or
+was ended, which STATUS says. Failures are listed; the last line is `N passed, N failed`. Exit
+status: 0 when at least one case passed and none failed and STATUS is 0.
 """
 
 import json
@@ -39,8 +40,12 @@ def read_run(path):
     """Returns (passed cases, failures) of one run; a failure is a line to print."""
     passed, failures = 0, []
     attempts = {}  # (label, run, shard) -> the last attempt's result
+    if not os.path.exists(path):
+        return 0, []
     with open(path, encoding="utf-8") as lines:
         for line in lines:
+            if not line.endswith("\n"):
+                break
             event = json.loads(line)
             kind = event["id"]
             if "testResult" in kind and "testResult" in event:
@@ -58,12 +63,18 @@ def read_run(path):
     return passed, failures
 
 
-def main():
-    status = int(sys.argv[1])
+def read_failures(path):
+    """Returns what read_run() does, for a file with a failure a line."""
+    with open(path, encoding="utf-8") as lines:
+        return 0, [line.rstrip("\n") for line in lines if line.strip()]
+
+
+def main(arguments):
+    status = int(arguments[0])
     passed, failed = 0, 0
-    for path in sys.argv[2:]:
-        name = os.path.splitext(os.path.basename(path))[0]
-        run_passed, failures = read_run(path)
+    for path in arguments[1:]:
+        name, kind = os.path.splitext(os.path.basename(path))
+        run_passed, failures = read_failures(path) if kind == ".failures" else read_run(path)
         for failure in failures:
             print(f"FAILED [{name}] {failure}")
         print(f"{name}: {run_passed} passed, {len(failures)} failed")
@@ -80,4 +91,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

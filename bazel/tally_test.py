@@ -1,5 +1,7 @@
 """tally.py counts what happened, and never takes a run that went wrong for a good one."""
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -56,6 +58,23 @@ class TallyTest(unittest.TestCase):
         self.assertEqual(self.read([event]), (0, ["//a: did not build"]))
         event = {"id": {"targetCompleted": {"label": "//a"}}, "completed": {"success": True}}
         self.assertEqual(self.read([event]), (0, []))
+
+    def test_each_line_of_a_file_of_failures_counts(self):
+        path = self.write("rows.failures", "SIG-001: no test passed\n\nSIG-002: failed\n")
+        failures = ["SIG-001: no test passed", "SIG-002: failed"]
+        self.assertEqual(tally.read_failures(path), (0, failures))
+
+    def test_a_run_that_left_no_events_is_a_failure(self):
+        half = self.write("half.json", '{"id": {"started": {}}}\n{"id": {"targetComp')
+        none = os.path.join(self.folder.name, "none.json")
+        for path in half, none:
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                status = tally.main(["37", path])
+            self.assertEqual(status, 1)
+            lines = out.getvalue().splitlines()
+            self.assertIn("FAILED bazel ended with status 37", lines)
+            self.assertEqual(lines[-1], "0 passed, 1 failed")
 
     def test_only_the_last_attempt_counts(self):
         bad = self.result("//a", "FAILED", '<testcase name="a"><failure/></testcase>', attempt=1)

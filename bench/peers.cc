@@ -1,10 +1,11 @@
 // Our column beside the peers: PROG THREADS WORKLOAD ARG...
 //
 // Workloads, as in the runner's list; what one operation is, in brackets:
-//   pingpong N PAIRS (round trip) · call N CALLERS SERVERS · counter_call CLIENTS K · cast N
-//   PRODUCERS send N PRODUCERS · counter CLIENTS K · spawn_exit N · spawn_wait N · idle N · idle_gs
-//   N ring PROCESSES HOPS · skynet LEAVES · big PROCESSES PINGS · timers N restart N SUPERVISORS ·
-//   tree N · async_stream N CONCURRENCY
+//   pingpong N PAIRS (round trip) · call N CALLERS SERVERS · counter_call CLIENTS K · call_blocking
+//   N (from a thread outside) · cast N PRODUCERS · send N PRODUCERS · counter CLIENTS K ·
+//   spawn_exit N · spawn_wait N · idle N · idle_gs N · ring PROCESSES HOPS · skynet LEAVES · big
+//   PROCESSES PINGS · timers N · restart N SUPERVISORS · tree N · dynsup N · async_stream N
+//   CONCURRENCY · async_await N · latency PROCESSES PERIOD_US SECONDS HOGS
 //
 // Written as an application author would write them: the ordinary API, links, monitors and call
 // timeouts on. Prints `NAME ns=… ops_s=… rss_kb=…` lines. Regression checks and comparisons, not a
@@ -60,6 +61,12 @@ void report(const std::string& name, double operations, double ns, const std::st
   std::fflush(stdout);
 }
 
+void check(bool right, const char* what) {
+  if (right) return;
+  std::fprintf(stderr, "wrong result: %s\n", what);
+  std::abort();
+}
+
 namespace {
 
 struct Done {};
@@ -84,14 +91,7 @@ class CounterServer {
 Async<void> await_done(int64_t count) {
   for (int64_t i = 0; i < count; ++i) co_await receive<Done>();
 }
-void check(bool right, const char* what) {
-  if (right) return;
-  std::fprintf(stderr, "wrong result: %s\n", what);
-  std::abort();
-}
-
 // ---- pingpong
-// ------------------------------------------------------------------------------------------
 
 struct Ping {
   Pid from;
@@ -124,7 +124,6 @@ Async<void> pingpong(int64_t n, int64_t pairs) {
 }
 
 // ---- call, cast, counter
-// -------------------------------------------------------------------------------
 
 template <class M>
 Async<void> caller(Server<CounterServer> server, int64_t count, Pid main) {
@@ -187,7 +186,6 @@ Async<void> sends(int64_t n, int64_t producers) {
 }
 
 // ---- spawn
-// ---------------------------------------------------------------------------------------------
 
 Async<void> tell(Pid main) {
   (void)send(main, Done{});
@@ -252,7 +250,6 @@ Async<void> idle_servers(int64_t n) {
 }
 
 // ---- ring, skynet, big
-// ----------------------------------------------------------------------------------
 
 struct Next {
   Pid pid;
@@ -340,7 +337,6 @@ Async<void> big(int64_t processes, int64_t pings) {
 }
 
 // ---- timers
-// --------------------------------------------------------------------------------------------
 
 struct Due {
   int64_t at;
@@ -367,6 +363,14 @@ Async<void> timers(int64_t n) {
 }
 
 }  // namespace
+
+/// A thread outside asks a server, one call at a time.
+void blocking_calls(System& system, int64_t n) {
+  auto server = otp::start<CounterServer>(system).or_exit();
+  int64_t start = wall();
+  for (int64_t i = 0; i < n; ++i) otp::call(system, server, Get());
+  report("call_blocking", double(n), double(wall() - start));
+}
 
 std::map<std::string, Workload> core_workloads() {
   return {
@@ -401,14 +405,20 @@ int main(int argc, char** argv) {
   for (int i = 3; i < argc && i < 7; ++i) {
     numbers[static_cast<size_t>(i - 3)] = std::strtoll(argv[i], nullptr, 10);
   }
+  otp::System system(options);
+  if (std::strcmp(argv[2], "call_blocking") == 0) {
+    bench::blocking_calls(system, numbers[0]);
+    return 0;
+  }
   auto workloads = bench::core_workloads();
   workloads.merge(bench::supervision_workloads());
+  workloads.merge(bench::task_workloads());
+  workloads.merge(bench::latency_workloads());
   auto found = workloads.find(argv[2]);
   if (found == workloads.end()) {
     std::fprintf(stderr, "no workload %s\n", argv[2]);
     return 2;
   }
-  otp::System system(options);
   system.run(found->second, numbers);
   return 0;
 }

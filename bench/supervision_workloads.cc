@@ -1,4 +1,5 @@
-// restart N SUPERVISORS (crash to the new child ready) · tree N (start, ordered stop, per child)
+// restart N SUPERVISORS (crash to the new child ready) · tree N (start, ordered stop, per child) ·
+// dynsup N (the same under a DynamicSupervisor)
 
 #include <deque>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "bench/workloads.h"
 #include "otp/behaviour/gen_server.h"
+#include "otp/supervision/dynamic_supervisor.h"
 #include "otp/supervision/supervisor.h"
 
 namespace bench {
@@ -72,12 +74,28 @@ Async<void> tree(int64_t n) {
   report("tree_stop_" + std::to_string(n), double(n), double(down - up));
 }
 
+Async<void> dynamic(int64_t n) {
+  trap_exit(true);
+  auto supervisor = (co_await DynamicSupervisor::start_link()).or_exit();
+  int64_t start = wall();
+  ChildSpec spec = child<Idle>("c");
+  for (int64_t i = 0; i < n; ++i) {
+    (co_await DynamicSupervisor::start_child(supervisor, spec)).or_exit();
+  }
+  int64_t up = wall();
+  co_await otp::stop(supervisor);
+  int64_t down = wall();
+  report("dynsup_start_" + std::to_string(n), double(n), double(up - start));
+  report("dynsup_stop_" + std::to_string(n), double(n), double(down - up));
+}
+
 }  // namespace
 
 std::map<std::string, Workload> supervision_workloads() {
   return {
       {"restart", [](Numbers a) { return restarts(a[0], a[1]); }},
       {"tree", [](Numbers a) { return tree(a[0]); }},
+      {"dynsup", [](Numbers a) { return dynamic(a[0]); }},
   };
 }
 

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "apps/counter/demonstration.h"
+#include "otp/application/application.h"
+#include "otp/config/check.h"
 #include "otp/testing/simulator.h"
 
 using counter::Counter;
@@ -34,4 +36,17 @@ TEST_CASE("twenty times out of twenty on real threads", "[counter]") {
     auto actor = system.run(counter::count_with_server, server, int64_t{8}, int64_t{5000});
     CHECK(actor.line("actor") == "actor: expected 40000 actual 40000 lost 0");
   }
+}
+
+TEST_CASE("a demonstration that is given no counter is refused by the check", "[counter]") {
+  otp::config::ApplicationDecl declared{.name = "counter"};
+  for (const auto& entry : otp::servers<Counter, counter::Demonstration>()) {
+    declared.servers.push_back(entry.decl);
+  }
+  const auto result = otp::config::check(
+      "application: counter\n"
+      "supervisor: {children: [{id: demonstration, start: Demonstration, args: {writers: 1}}]}\n",
+      "counter.yaml", {declared}, {});
+  CHECK_THAT(result.text(), Catch::Contains("expected the argument counter of Demonstration (the "
+                                            "name of a child that runs Counter), got none"));
 }

@@ -6,6 +6,7 @@
 
 #include "apps/counter/counter.h"
 #include "otp/async/async.h"
+#include "otp/config/required.h"
 
 namespace counter {
 
@@ -30,13 +31,13 @@ otp::Async<Tally> count_shared(int64_t writers, int64_t increments);
 /// The same processes ask a Counter server instead. It handles one message at a time: nothing is
 /// lost.
 otp::Async<Tally> count_with_server(otp::Server<Counter> server, int64_t writers,
-                                   int64_t increments);
+                                    int64_t increments);
 
 /// Runs both once its tree is up, prints a line for each, and ends.
 class Demonstration {
  public:
   struct Args {
-    otp::Name<Counter> counter{};
+    otp::Required<otp::Name<Counter>> counter{};
     int64_t writers = 8;
     int64_t increments = 5000;
   };

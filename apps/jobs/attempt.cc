@@ -23,6 +23,16 @@ std::string reason_of(const KindSettings& settings, const AttemptEnd& end) {
   return end.exit.success() ? std::string() : end.exit.to_string();
 }
 
+FinishAttempt without_state(const Job& job, const AttemptEnd& end, Moment now) {
+  FinishAttempt finish{.id = job.id, .attempt = job.attempts, .at = now, .due = now};
+  if (end.exit.how == ChildExit::How::exited) finish.exit_status = end.exit.code;
+  finish.output = kept(end.output);
+  finish.output_truncated = end.output.cut();
+  finish.error = kept(end.error);
+  finish.error_truncated = end.error.cut();
+  return finish;
+}
+
 void set_state(FinishAttempt& finish, const KindSettings& settings, const Job& job, State failure) {
   const auto due = retry_at(settings, job.attempts - job.interruptions, finish.at);
   finish.state = due ? State::queued : failure;
@@ -33,12 +43,7 @@ void set_state(FinishAttempt& finish, const KindSettings& settings, const Job& j
 
 FinishAttempt conclude(const KindSettings& settings, const Job& job, const AttemptEnd& end,
                        Moment now) {
-  FinishAttempt finish{.id = job.id, .attempt = job.attempts, .at = now, .due = now};
-  if (end.exit.how == ChildExit::How::exited) finish.exit_status = end.exit.code;
-  finish.output = kept(end.output);
-  finish.output_truncated = end.output.cut();
-  finish.error = kept(end.error);
-  finish.error_truncated = end.error.cut();
+  FinishAttempt finish = without_state(job, end, now);
   if (!end.timed_out && end.exit.success()) {
     finish.state = State::done;
     return finish;
@@ -57,8 +62,19 @@ FinishAttempt conclude(const KindSettings& settings, const Job& job, const Attem
 FinishAttempt conclude(const KindSettings& settings, const Job& job,
                        const otp::io::SystemError& failed, Moment now) {
   FinishAttempt finish{.id = job.id, .attempt = job.attempts, .at = now, .due = now};
-  finish.error = settings.command->front() + ": " + failed.to_string();
+  finish.error = "cannot " + failed.to_string();
   set_state(finish, settings, job, State::failed);
+  return finish;
+}
+
+FinishAttempt interrupt(const KindSettings& settings, const Job& job, const AttemptEnd& end,
+                        Moment now) {
+  FinishAttempt finish = without_state(job, end, now);
+  const bool again = settings.on_interrupt == OnInterrupt::requeue;
+  finish.state = again ? State::queued : State::failed;
+  finish.interrupted = true;
+  const std::string said = finish.error.empty() ? "" : "\n" + finish.error;
+  finish.error = "interrupted: the service was stopped" + said;
   return finish;
 }
 

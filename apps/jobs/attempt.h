@@ -30,4 +30,9 @@ FinishAttempt conclude(const KindSettings& settings, const Job& job, const Attem
 FinishAttempt conclude(const KindSettings& settings, const Job& job,
                        const otp::io::SystemError& failed, Moment now);
 
+/// The same for a command that was told to end because the service stops, and had not done its
+/// work: it runs again, unless its kind says otherwise, and no retry is used up.
+FinishAttempt interrupt(const KindSettings& settings, const Job& job, const AttemptEnd& end,
+                        Moment now);
+
 }  // namespace jobs

@@ -56,6 +56,22 @@ TEST_CASE("a timeout is a state of its own, however the command went", "[jobs][a
         State::timeout);
 }
 
+TEST_CASE("a command that a stop has interrupted runs again, unless its kind says otherwise",
+          "[jobs][attempt]") {
+  const AttemptEnd end{.exit = {How::signalled, SIGTERM}, .error = {"half", 4}};
+  const FinishAttempt again = interrupt(kOnce, kFirst, end, Moment(9));
+  CHECK(again.state == State::queued);
+  CHECK(again.due == Moment(9));
+  CHECK(again.interrupted);
+  CHECK(again.error == "interrupted: the service was stopped\nhalf");
+  const AttemptEnd silent{.exit = {How::signalled, SIGTERM}};
+  CHECK(interrupt(kOnce, kFirst, silent, Moment(9)).error ==
+        "interrupted: the service was stopped");
+  KindSettings once = kOnce;
+  once.on_interrupt = OnInterrupt::fail;
+  CHECK(interrupt(once, kFirst, end, Moment(9)).state == State::failed);
+}
+
 TEST_CASE("R-033 a cut is marked and does not split a letter", "[jobs][attempt]") {
   const FinishAttempt finish = conclude(
       kOnce, kFirst, {.exit = {How::exited, 0}, .output = {"x\xc3\xa9\xc3", 5000}}, Moment(9));
@@ -89,7 +105,7 @@ TEST_CASE("R-038 a command that cannot be started follows the retry rule and say
   const FinishAttempt failed = conclude(kOnce, kFirst, error, Moment(9));
   CHECK(failed.state == State::failed);
   CHECK(!failed.exit_status);
-  CHECK(failed.error == "tool: start the command: Resource temporarily unavailable");
+  CHECK(failed.error == "cannot start the command: Resource temporarily unavailable");
   KindSettings settings = kOnce;
   settings.retries = 1;
   CHECK(conclude(settings, kFirst, error, Moment(9)).state == State::queued);

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "apps/jobs/job_rows.h"
 #include "apps/jobs/sqlite.h"
 #include "otp/base/enum_names.h"
 #include "otp/io/descriptor.h"
@@ -63,46 +64,6 @@ CREATE TABLE clock(
 ) STRICT;
 PRAGMA user_version = 1;
 )sql";
-
-constexpr const char* kColumns =
-    "SELECT id, kind, state, attempts, interruptions, exit_status, enqueued_at, due_at, started_at,"
-    " finished_at, wall_offset, output, output_truncated, error, error_truncated"
-    " FROM jobs LEFT JOIN results USING(id)";
-
-State state_named(std::string_view name) {
-  for (const auto& named : otp::enum_names<State>) {
-    if (named.name == name) return named.value;
-  }
-  throw StoreError{.kind = StoreError::Kind::corrupt, .text = "unknown state " + std::string(name)};
-}
-
-Moment moment(int64_t ms) { return Moment(ms); }
-
-std::optional<Moment> moment(std::optional<int64_t> ms) {
-  if (!ms) return std::nullopt;
-  return Moment(*ms);
-}
-
-/// A row of kColumns.
-Job job_of(const Statement& row) {
-  Job job;
-  job.id = row.integer(0);
-  job.kind = row.bytes(1);
-  job.state = state_named(row.bytes(2));
-  job.attempts = static_cast<int>(row.integer(3));
-  job.interruptions = static_cast<int>(row.integer(4));
-  if (const auto status = row.integer_or_null(5)) job.exit_status = static_cast<int>(*status);
-  job.enqueued_at = moment(row.integer(6));
-  job.due_at = moment(row.integer(7));
-  job.started_at = moment(row.integer_or_null(8));
-  job.finished_at = moment(row.integer_or_null(9));
-  job.wall_offset = moment(row.integer(10));
-  job.output = row.bytes(11);
-  job.output_truncated = row.integer(12) != 0;
-  job.error = row.bytes(13);
-  job.error_truncated = row.integer(14) != 0;
-  return job;
-}
 
 StoreError system_error(const std::string& path, int code) {
   StoreError error{.text = path + ": " + ::strerrordesc_np(code)};
@@ -163,15 +124,11 @@ struct Database::Connection {
   OperationResult apply(const CancelJob& operation, const ClockRecord& clock);
   void store_result(const FinishAttempt& operation);
   void store_clock(const ClockRecord& clock);
-  std::optional<Job> find(JobId id);
   void move(const std::string& kind, std::optional<State> from, std::optional<State> to);
 
   /// Runs `work` in one transaction: all of it, or nothing and the error.
   template <class T, class Work>
   Result<T> transaction(Work work);
-  /// Runs `work`, which only reads.
-  template <class T, class Work>
-  Result<T> reading(Work work);
 
   Options options;
   Descriptor lock;
@@ -182,7 +139,8 @@ struct Database::Connection {
   struct Statements {
     explicit Statements(Sqlite& db);
     Statement insert, insert_input, take_input, find, begin_attempt, insert_start, prune_starts;
-    Statement note, finish, finish_cancelled, cancel, put_result, delete_input, put_clock;
+    Statement note, finish, finish_cancelled, cancel, put_result, delete_result, delete_input,
+        put_clock;
   };
   std::optional<Statements> statements;
 };
@@ -195,7 +153,6 @@ Database::Connection::Connection(const Options& wanted)
     throw StoreError{.kind = StoreError::Kind::read_only,
                      .text = wanted.path + ": the file cannot be written"};
   }
-  db.run("PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
   db.run(
       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864");
   migrate();
@@ -229,20 +186,20 @@ Database::Connection::Statements::Statements(Sqlite& db)
              " VALUES(?1, 'queued', ?2, ?2, ?3)"),
       insert_input(db, "INSERT INTO inputs(id, input) VALUES(?, ?)"),
       take_input(db, "SELECT input FROM inputs WHERE id = ?"),
-      find(db, (std::string(kColumns) + " WHERE id = ?").c_str()),
+      find(db, find_sql().c_str()),
       begin_attempt(db,
                     "UPDATE jobs SET state = 'running', attempts = attempts + 1, started_at = ?,"
                     " process = NULL, exit_status = NULL WHERE id = ? AND state = 'queued'"
-                    " RETURNING kind"),
+                    " RETURNING kind, attempts"),
       insert_start(db, "INSERT INTO starts(kind, at) VALUES(?, ?)"),
       prune_starts(db, "DELETE FROM starts WHERE at < ?"),
       note(db,
            "UPDATE jobs SET process = ? WHERE id = ? AND attempts = ? AND"
            " (state = 'running' OR (state = 'cancelled' AND process IS NOT NULL)) RETURNING id"),
-      finish(
-          db,
-          "UPDATE jobs SET state = ?1, exit_status = ?2, finished_at = ?3, due_at = ?4,"
-          " process = NULL WHERE id = ?5 AND attempts = ?6 AND state = 'running' RETURNING kind"),
+      finish(db,
+             "UPDATE jobs SET state = ?1, exit_status = ?2, finished_at = ?3, due_at = ?4,"
+             " interruptions = interruptions + ?7, process = NULL"
+             " WHERE id = ?5 AND attempts = ?6 AND state = 'running' RETURNING kind"),
       finish_cancelled(db,
                        "UPDATE jobs SET exit_status = ?, finished_at = ?, process = NULL"
                        " WHERE id = ? AND attempts = ? AND state = 'cancelled'"
@@ -252,6 +209,7 @@ Database::Connection::Statements::Statements(Sqlite& db)
              " process = CASE state WHEN 'running' THEN coalesce(process, '') END"
              " WHERE id = ? RETURNING id"),
       put_result(db, "INSERT OR REPLACE INTO results VALUES(?, ?, ?, ?, ?)"),
+      delete_result(db, "DELETE FROM results WHERE id = ?"),
       delete_input(db, "DELETE FROM inputs WHERE id = ?"),
       put_clock(db, "INSERT OR REPLACE INTO clock VALUES(1, ?, ?, ?, ?)") {}
 
@@ -267,15 +225,6 @@ Database::Result<T> Database::Connection::transaction(Work work) {
     return value;
   } catch (const StoreError& error) {
     db.rollback();
-    return error;
-  }
-}
-
-template <class T, class Work>
-Database::Result<T> Database::Connection::reading(Work work) {
-  try {
-    return work();
-  } catch (const StoreError& error) {
     return error;
   }
 }
@@ -306,12 +255,14 @@ OperationResult Database::Connection::apply(const StartAttempt& operation, const
   if (begin.step()) {
     result.applied = true;
     const std::string kind = begin.bytes(0);
+    const bool again = begin.integer(1) > 1;
     begin.run();
     move(kind, State::queued, State::running);
+    if (again) statements->delete_result.bind(operation.id).run();
     statements->insert_start.bind_text(kind).bind(operation.at.count()).run();
     result.state_before = State::queued;
   }
-  result.job = find(operation.id);
+  result.job = find_job(statements->find, operation.id);
   if (!result.job) return result;
   if (!result.applied) {
     result.state_before = result.job->state;
@@ -341,7 +292,8 @@ OperationResult Database::Connection::apply(const FinishAttempt& operation, cons
                           .bind(finished)
                           .bind(operation.due.count())
                           .bind(operation.id)
-                          .bind(int64_t{operation.attempt});
+                          .bind(int64_t{operation.attempt})
+                          .bind(int64_t{operation.interrupted});
   if (finish.step()) {
     const std::string kind = finish.bytes(0);
     finish.run();
@@ -370,7 +322,8 @@ void Database::Connection::store_result(const FinishAttempt& operation) {
 }
 
 OperationResult Database::Connection::apply(const CancelJob& operation, const ClockRecord&) {
-  OperationResult result{.applied = false, .job = find(operation.id), .state_before = {}};
+  OperationResult result{
+      .applied = false, .job = find_job(statements->find, operation.id), .state_before = {}};
   if (!result.job) return result;
   result.state_before = result.job->state;
   if (is_final(result.job->state)) return result;
@@ -389,13 +342,6 @@ void Database::Connection::store_clock(const ClockRecord& clock) {
       .bind(clock.moment.count())
       .bind(clock.wall_offset.count())
       .run();
-}
-
-std::optional<Job> Database::Connection::find(JobId id) {
-  std::optional<Job> job;
-  Statement& row = statements->find.bind(id);
-  while (row.step()) job = job_of(row);
-  return job;
 }
 
 Database::Database(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -431,37 +377,10 @@ Database::Result<std::vector<OperationResult>> Database::apply(const std::vector
   });
 }
 
-Database::Result<std::optional<Job>> Database::find(JobId id) {
-  return connection_->reading<std::optional<Job>>([&] { return connection_->find(id); });
-}
-
-Database::Result<JobList> Database::list(const ListQuery& query) {
-  return connection_->reading<JobList>([&] {
-    std::string sql = std::string(kColumns) + " WHERE id < ?1";
-    if (query.state) sql += " AND state = ?2";
-    sql += " ORDER BY id DESC";
-    Statement rows(connection_->db, sql.c_str());
-    rows.bind(query.before > 0 ? query.before : INT64_MAX);
-    if (query.state) rows.bind_text(otp::enum_name(*query.state));
-    JobList list;
-    size_t bytes = 0;
-    while (rows.step()) {
-      const bool full = list.jobs.size() >= static_cast<size_t>(query.limit);
-      if (full || (bytes >= query.bytes_max && !list.jobs.empty())) {
-        list.more = true;
-        break;
-      }
-      list.jobs.push_back(job_of(rows));
-      bytes += list.jobs.back().output.size() + list.jobs.back().error.size();
-    }
-    return list;
-  });
-}
-
 const Counts& Database::counts() const { return connection_->counts; }
 
 Database::Result<std::optional<ClockRecord>> Database::clock() {
-  return connection_->reading<std::optional<ClockRecord>>([&] {
+  return reading<std::optional<ClockRecord>>([&] {
     std::optional<ClockRecord> record;
     Statement row(connection_->db, "SELECT boot, elapsed, moment, wall_offset FROM clock");
     while (row.step()) {
@@ -475,7 +394,7 @@ Database::Result<std::optional<ClockRecord>> Database::clock() {
 }
 
 Database::Result<std::vector<std::string>> Database::running_processes() {
-  return connection_->reading<std::vector<std::string>>([&] {
+  return reading<std::vector<std::string>>([&] {
     std::vector<std::string> processes;
     Statement rows(connection_->db,
                    "SELECT process FROM jobs WHERE state IN ('running', 'cancelled')"
@@ -533,7 +452,7 @@ Database::Result<Recovered> Database::recover(const Recovery& how) {
 }
 
 Database::Result<std::vector<QueuedJob>> Database::queued() {
-  return connection_->reading<std::vector<QueuedJob>>([&] {
+  return reading<std::vector<QueuedJob>>([&] {
     std::vector<QueuedJob> jobs;
     Statement rows(connection_->db,
                    "SELECT id, kind, due_at FROM jobs WHERE state = 'queued' ORDER BY id");
@@ -543,7 +462,7 @@ Database::Result<std::vector<QueuedJob>> Database::queued() {
 }
 
 Database::Result<std::vector<RecordedStart>> Database::starts_since(Moment since) {
-  return connection_->reading<std::vector<RecordedStart>>([&] {
+  return reading<std::vector<RecordedStart>>([&] {
     std::vector<RecordedStart> starts;
     Statement rows(connection_->db, "SELECT kind, at FROM starts WHERE at >= ? ORDER BY at");
     rows.bind(since.count());

@@ -26,7 +26,8 @@ struct InsertJob {
   Moment at{};
 };
 /// Counts an attempt and its start time before the command starts, so that no crash can make a run
-/// or a start unseen. Result: the job with its input; not applied when it is no longer queued
+/// or a start unseen. What the attempt before has left, output and error, is gone. Result: the job
+/// with its input; not applied when it is no longer queued
 /// (cancelled).
 struct StartAttempt {
   JobId id = 0;
@@ -50,6 +51,7 @@ struct FinishAttempt {
   bool output_truncated = false;
   std::string error = {};
   bool error_truncated = false;
+  bool interrupted = false;  ///< by the service, not by itself: no retry is used up
   Moment at{};
   Moment due{};
 };
@@ -73,8 +75,10 @@ struct OperationResult {
 struct ListQuery {
   std::optional<State> state = {};
   int limit = 50;
-  JobId before = 0;            ///< only jobs with a smaller id; 0: from the newest
-  size_t bytes_max = 4 << 20;  ///< of output and error together: the list ends early beyond this
+  JobId before = 0;  ///< only jobs with a smaller id; 0: from the newest
+  /// Of output and error together: the list ends early beyond this. Not more than a page of it is
+  /// worth having, as a client that asks and does not read keeps the answer in memory.
+  size_t bytes_max = 256 << 10;
 };
 struct JobList {
   std::vector<Job> jobs;  ///< newest first, without input
@@ -121,6 +125,8 @@ struct Recovered {
 ///
 /// Another program may read, and write if it must: a wait for its lock ends after busy_wait. A
 /// second *node* is refused by a lock on `PATH.lock`. No temporary file is ever made elsewhere.
+///
+/// What clients want to see is read by a DatabaseReader.
 class Database {
  public:
   struct Options {
@@ -141,8 +147,6 @@ class Database {
   Result<std::vector<OperationResult>> apply(const std::vector<Operation>& batch,
                                              const ClockRecord& clock);
 
-  Result<std::optional<Job>> find(JobId id);
-  Result<JobList> list(const ListQuery& query);
   /// From memory: as of the last successful change. Never blocks.
   const Counts& counts() const;
 

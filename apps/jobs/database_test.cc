@@ -13,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "apps/jobs/database_reader.h"
 #include "apps/jobs/sqlite.h"
 
 namespace jobs {
@@ -66,8 +67,12 @@ JobId insert(Database& db, const std::string& kind = "sha256", const std::string
   return apply_one(db, InsertJob{.kind = kind, .input = input, .at = Moment(10)}).job->id;
 }
 
-Job found(Database& db, JobId id) {
-  auto job = must(db.find(id));
+DatabaseReader reader_of(const Folder& folder) {
+  return must(DatabaseReader::open(folder.database()));
+}
+
+Job found(const Folder& folder, JobId id) {
+  auto job = must(reader_of(folder).find(id));
   REQUIRE(job);
   return *job;
 }
@@ -88,7 +93,7 @@ TEST_CASE("a job goes from queued over running to done", "[jobs][database]") {
   Database db = opened(folder);
   const std::string input("in\0put\xff", 7);
   const JobId id = insert(db, "sha256", input);
-  CHECK(found(db, id).state == State::queued);
+  CHECK(found(folder, id).state == State::queued);
   CHECK(count(db, "sha256", State::queued) == 1);
 
   const OperationResult started = apply_one(db, StartAttempt{.id = id, .at = Moment(20)});
@@ -108,7 +113,7 @@ TEST_CASE("a job goes from queued over running to done", "[jobs][database]") {
                                     .error = "e",
                                     .at = Moment(30)})
             .applied);
-  const Job job = found(db, id);
+  const Job job = found(folder, id);
   CHECK(job.state == State::done);
   CHECK(job.exit_status == 0);
   CHECK(job.output == output);
@@ -140,7 +145,7 @@ TEST_CASE("an operation that does not fit the job's state is not applied", "[job
   CHECK(late.state_before == State::done);
   CHECK(!apply_one(db, CancelJob{.id = 999}).job);
   CHECK(!apply_one(db, StartAttempt{.id = 999}).job);
-  CHECK(!must(db.find(999)));
+  CHECK(!must(reader_of(folder).find(999)));
 }
 
 TEST_CASE("a failed attempt is queued again and counts", "[jobs][database]") {
@@ -156,7 +161,7 @@ TEST_CASE("a failed attempt is queued again and counts", "[jobs][database]") {
                                     .at = Moment(30),
                                     .due = Moment(3030)})
             .applied);
-  const Job job = found(db, id);
+  const Job job = found(folder, id);
   CHECK(job.state == State::queued);
   CHECK(job.due_at == Moment(3030));
   CHECK(job.exit_status == 3);
@@ -168,6 +173,9 @@ TEST_CASE("a failed attempt is queued again and counts", "[jobs][database]") {
   const OperationResult second = apply_one(db, StartAttempt{.id = id, .at = Moment(3030)});
   CHECK(second.job->attempts == 2);
   CHECK(second.job->input == "again");
+  const Job running = found(folder, id);  // nothing is left of the first attempt
+  CHECK(!running.exit_status);
+  CHECK(running.error.empty());
 }
 
 TEST_CASE("cancelling a running job is final and keeps what the command left", "[jobs][database]") {
@@ -186,7 +194,7 @@ TEST_CASE("cancelling a running job is final and keeps what the command left", "
             FinishAttempt{
                 .id = id, .attempt = 1, .state = State::failed, .output = "part", .at = Moment(50)})
             .applied);
-  const Job job = found(db, id);
+  const Job job = found(folder, id);
   CHECK(job.state == State::cancelled);
   CHECK(job.output == "part");
   CHECK(job.finished_at == Moment(50));
@@ -222,14 +230,14 @@ TEST_CASE("lists are newest first, by state, page by page", "[jobs][database]") 
   for (const JobId id : {2, 4, 6}) apply_one(db, CancelJob{.id = id});
   const auto ids = [&](const ListQuery& query) {
     std::vector<JobId> list;
-    for (const Job& job : must(db.list(query)).jobs) list.push_back(job.id);
+    for (const Job& job : must(reader_of(folder).list(query)).jobs) list.push_back(job.id);
     return list;
   };
   CHECK(ids({.limit = 3}) == std::vector<JobId>{10, 9, 8});
-  CHECK(must(db.list({.limit = 3})).more);
+  CHECK(must(reader_of(folder).list({.limit = 3})).more);
   CHECK(ids({.limit = 3, .before = 8}) == std::vector<JobId>{7, 6, 5});
   CHECK(ids({.limit = 10, .before = 2}) == std::vector<JobId>{1});
-  CHECK(!must(db.list({.limit = 1, .before = 2})).more);
+  CHECK(!must(reader_of(folder).list({.limit = 1, .before = 2})).more);
   CHECK(ids({.state = State::cancelled}) == std::vector<JobId>{6, 4, 2});
   CHECK(ids({.state = State::done}).empty());
 }
@@ -242,10 +250,10 @@ TEST_CASE("a list ends early when its jobs' output is large", "[jobs][database]"
     apply_one(db, StartAttempt{.id = id});
     apply_one(db, FinishAttempt{.id = id, .attempt = 1, .output = std::string(1000, 'o')});
   }
-  const JobList list = must(db.list({.limit = 5, .bytes_max = 1500}));
+  const JobList list = must(reader_of(folder).list({.limit = 5, .bytes_max = 1500}));
   CHECK(list.jobs.size() == 2);
   CHECK(list.more);
-  CHECK(must(db.list({.limit = 5, .bytes_max = 0})).jobs.size() == 1);
+  CHECK(must(reader_of(folder).list({.limit = 5, .bytes_max = 0})).jobs.size() == 1);
 }
 
 TEST_CASE("a killed service finds its jobs again, and a second run shows in attempts",
@@ -271,9 +279,9 @@ TEST_CASE("a killed service finds its jobs again, and a second run shows in atte
   const Recovered recovered = must(db.recover(how));
   CHECK(recovered.requeued == 1);
   CHECK(recovered.failed == 1);
-  CHECK(found(db, 3).state == State::failed);
-  CHECK(found(db, 3).error == "the kind is no longer configured");
-  CHECK(found(db, 3).finished_at == Moment(500));
+  CHECK(found(folder, 3).state == State::failed);
+  CHECK(found(folder, 3).error == "the kind is no longer configured");
+  CHECK(found(folder, 3).finished_at == Moment(500));
   CHECK(must(db.queued()).size() == 2);
   CHECK(must(db.running_processes()).empty());
   const OperationResult again = apply_one(db, StartAttempt{.id = 1, .at = Moment(600)});
@@ -294,8 +302,8 @@ TEST_CASE("a job that ends with the service each time is not run for ever", "[jo
   }
   apply_one(db, StartAttempt{.id = id});
   CHECK(must(db.recover(how)).failed == 1);
-  CHECK(found(db, id).attempts == 3);
-  CHECK(found(db, id).error == "the service ended while the command ran");
+  CHECK(found(folder, id).attempts == 3);
+  CHECK(found(folder, id).error == "the service ended while the command ran");
 }
 
 TEST_CASE("a job cancelled while it ran is not run again after a crash", "[jobs][database]") {
@@ -308,7 +316,7 @@ TEST_CASE("a job cancelled while it ran is not run again after a crash", "[jobs]
   }
   Database db = opened(folder);
   CHECK(must(db.recover(kAlwaysAgain)).requeued == 0);
-  CHECK(found(db, 1).state == State::cancelled);
+  CHECK(found(folder, 1).state == State::cancelled);
   CHECK(must(db.queued()).empty());
 }
 
@@ -352,9 +360,9 @@ TEST_CASE("ended jobs beyond the limit or the age are deleted, oldest first", "[
   for (const JobId id : {3, 1, 2, 5}) apply_one(db, CancelJob{.id = id, .at = Moment(100 + id)});
   CHECK(must(db.prune(100, Moment(0))) == 0);
   CHECK(must(db.prune(3, Moment(0))) == 1);
-  CHECK(!must(db.find(1)));
+  CHECK(!must(reader_of(folder).find(1)));
   CHECK(must(db.prune(100, Moment(104))) == 2);
-  CHECK(found(db, 5).state == State::cancelled);
+  CHECK(found(folder, 5).state == State::cancelled);
   CHECK(count(db, "sha256", State::cancelled) == 1);
   CHECK(count(db, "sha256", State::queued) == 6);
   // An id is never given twice.
@@ -376,8 +384,8 @@ TEST_CASE("R-034 somebody else's write lock is a bounded wait and an error, not 
   CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(5));
   CHECK(error.kind == StoreError::Kind::busy);
   CHECK(error.passes());
-  CHECK(found(db, 1).state == State::queued);  // reading goes on
-  CHECK(must(db.list({})).jobs.size() == 1);
+  CHECK(found(folder, 1).state == State::queued);  // reading goes on
+  CHECK(must(reader_of(folder).list({})).jobs.size() == 1);
   other.run("COMMIT");
   CHECK(must(db.apply(batch, at(2)))[0].job->id == 2);
   CHECK(count(db, "sha256", State::running) == 1);
@@ -394,6 +402,21 @@ TEST_CASE("R-034 a long reader does not hold up writing", "[jobs][database]") {
   CHECK(reader.number("SELECT count(*) FROM jobs") == 1);
   reader.run("COMMIT");
   CHECK(reader.number("SELECT count(*) FROM jobs") == 51);
+}
+
+TEST_CASE("a reader sees what is committed, and only that, while a batch is written",
+          "[jobs][database]") {
+  Folder folder;
+  Database db = opened(folder);
+  DatabaseReader reader = reader_of(folder);
+  CHECK(!must(reader.find(1)));
+  insert(db);
+  CHECK(must(reader.find(1))->state == State::queued);
+  Sqlite other(folder.database(), milliseconds(1000));
+  other.run("BEGIN IMMEDIATE; DELETE FROM jobs");
+  CHECK(must(reader.list({})).jobs.size() == 1);
+  other.run("COMMIT");
+  CHECK(must(reader.list({})).jobs.empty());
 }
 
 TEST_CASE("R-034 a lock held during the start is no obstacle, or an error to try again on",
@@ -443,7 +466,7 @@ TEST_CASE("R-018 a file size limit is a full disk: nothing is lost, later it wor
   ::setrlimit(RLIMIT_FSIZE, &low);
   const auto refused =
       db.apply({InsertJob{.kind = "big", .input = std::string(1 << 20, 'b')}}, at(1));
-  const auto small = db.find(1);
+  const auto small = reader_of(folder).find(1);
   ::setrlimit(RLIMIT_FSIZE, &before);
   const StoreError error = must_fail(refused);
   INFO(error.text);
@@ -487,7 +510,7 @@ TEST_CASE("R-017 under umask 0777 the database can be opened again", "[jobs][dat
   ::stat(folder.database().c_str(), &info);
   CHECK((info.st_mode & 0777) == 0640);
   Database db = opened(folder);
-  CHECK(found(db, 1).state == State::queued);
+  CHECK(found(folder, 1).state == State::queued);
 }
 
 TEST_CASE("the write-ahead log is on and other programs can read the database",

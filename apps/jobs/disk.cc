@@ -18,6 +18,15 @@ std::chrono::milliseconds starts_kept(const Settings& settings) {
   return longest;
 }
 
+/// Passes an answer on, and closes a connection that has failed for good.
+template <class Connection, class T>
+std::variant<T, StoreError> checked(std::optional<Connection>& connection,
+                                    std::variant<T, StoreError> result) {
+  const auto* error = std::get_if<StoreError>(&result);
+  if (error != nullptr && !error->passes()) connection.reset();
+  return result;
+}
+
 void set_time(Operation& operation, Moment now) {
   if (auto* insert = std::get_if<InsertJob>(&operation)) insert->at = now;
   if (auto* cancel = std::get_if<CancelJob>(&operation)) cancel->at = now;
@@ -26,13 +35,6 @@ void set_time(Operation& operation, Moment now) {
 }  // namespace
 
 Disk::Disk(std::shared_ptr<const Settings> settings) : settings_(std::move(settings)) {}
-
-template <class T>
-std::variant<T, StoreError> Disk::checked(std::variant<T, StoreError> result) {
-  const auto* error = std::get_if<StoreError>(&result);
-  if (error != nullptr && !error->passes()) database_.reset();
-  return result;
-}
 
 std::optional<StoreError> Disk::open() {
   if (database_) return std::nullopt;
@@ -43,7 +45,7 @@ std::optional<StoreError> Disk::open() {
   if (!clock_) {
     auto record = database.clock();
     if (auto* error = std::get_if<StoreError>(&record)) return *error;
-    clock_ = Clock::resume(std::get<0>(record), ClockReading::now());
+    clock_ = Clock::resume(std::get<0>(record), reading_);
   }
   database_.emplace(std::move(database));
   return std::nullopt;
@@ -51,25 +53,14 @@ std::optional<StoreError> Disk::open() {
 
 Apply::Outcome Disk::apply(std::vector<Operation> batch) {
   if (auto error = open()) return *error;
-  const ClockReading reading = ClockReading::now();
-  const ClockRecord record = clock_->record(reading);
-  for (Operation& operation : batch) set_time(operation, record.moment);
-  return checked(database_->apply(batch, record));
-}
-
-FindJob::Reply Disk::find(JobId id) {
-  if (auto error = open()) return *error;
-  return checked(database_->find(id));
-}
-
-FindJobs::Reply Disk::list(const ListQuery& query) {
-  if (auto error = open()) return *error;
-  return checked(database_->list(query));
+  const ClockRecord record = clock_->record(reading_);
+  for (Operation& operation : batch) jobs::set_time(operation, record.moment);
+  return checked(database_, database_->apply(batch, record));
 }
 
 Recover::Reply Disk::recover() {
   if (auto error = open()) return *error;
-  return checked(recover_opened());
+  return checked(database_, recover_opened());
 }
 
 std::variant<Recover::Found, StoreError> Disk::recover_opened() {
@@ -79,7 +70,7 @@ std::variant<Recover::Found, StoreError> Disk::recover_opened() {
     if (auto process = otp::io::ProcessIdentity::from_text(text)) kill_leftovers(*process);
   }
   const Kinds& kinds = *settings_->kinds;
-  const Moment now = clock_->moment(ClockReading::now().elapsed);
+  const Moment now = clock_->moment(reading_.elapsed);
   auto recovered = database_->recover(
       {.run_again =
            [&](const std::string& kind, int interruptions) {
@@ -101,11 +92,31 @@ std::variant<Recover::Found, StoreError> Disk::recover_opened() {
 
 bool Disk::prune() {
   if (open()) return false;
-  const Moment now = clock_->moment(ClockReading::now().elapsed);
-  auto pruned = checked(
-      database_->prune(static_cast<int64_t>(settings_->keep.ended), now - settings_->keep.age));
+  const Moment now = clock_->moment(reading_.elapsed);
+  auto pruned = checked(database_, database_->prune(static_cast<int64_t>(settings_->keep.ended),
+                                                    now - settings_->keep.age));
   const int* deleted = std::get_if<int>(&pruned);
   return deleted != nullptr && *deleted > 0;
+}
+
+DiskReader::DiskReader(std::shared_ptr<const Settings> settings) : settings_(std::move(settings)) {}
+
+std::optional<StoreError> DiskReader::open() {
+  if (reader_) return std::nullopt;
+  auto opened = DatabaseReader::open(settings_->database);
+  if (auto* error = std::get_if<StoreError>(&opened)) return *error;
+  reader_.emplace(std::get<DatabaseReader>(std::move(opened)));
+  return std::nullopt;
+}
+
+FindJob::Reply DiskReader::find(JobId id) {
+  if (auto error = open()) return *error;
+  return checked(reader_, reader_->find(id));
+}
+
+FindJobs::Reply DiskReader::list(const ListQuery& query) {
+  if (auto error = open()) return *error;
+  return checked(reader_, reader_->list(query));
 }
 
 }  // namespace jobs

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,11 +16,13 @@
 #include <vector>
 
 #include "apps/jobs/limiters.h"
-#include "apps/jobs/names.h"
 #include "apps/jobs/service.h"
 #include "apps/jobs/settings.h"
 #include "apps/jobs/store.h"
+#include "apps/jobs/testing/configuration.h"
+#include "apps/jobs/worker.h"
 #include "otp/application/application.h"
+#include "otp/base/log.h"
 #include "otp/io/asio_poller.h"
 #include "otp/io/guardian.h"
 #include "otp/runtime/system.h"
@@ -51,36 +54,44 @@ class TemporaryFolder {
   std::string path_;
 };
 
-std::shared_ptr<const Settings> settings_in(const std::string& folder) {
-  auto settings = std::make_shared<Settings>();
-  settings->database = folder + "/jobs.db";
-  Kinds kinds;
-  kinds["echo"].command = std::vector<std::string>{"cat"};
-  kinds["hang"].command = std::vector<std::string>{"sleep", "1000"};
-  settings->kinds = std::move(kinds);
-  return settings;
+const otp::Name<Store> kStore("store");
+const otp::Name<Limiters> kLimiters("limiters");
+const otp::Name<otp::io::ChildServer> kSpawner("spawner");
+const otp::Name<otp::DynamicSupervisor> kWorkers("workers");
+
+otp::config::Configuration configuration_in(const std::string& folder) {
+  auto result = testing::check(R"(application: jobs
+settings:
+  listen: 127.0.0.1:0
+  kinds: {echo: {command: [cat]}, hang: {command: [sleep, "1000"]}}
+supervisor:
+  strategy: rest_for_one
+  intensity: 50
+  children:
+    - {id: store, start: Store, name: store}
+    - id: limiters
+      start: Limiters
+      name: limiters
+      args: {store: store, spawner: spawner, workers: workers}
+    - {id: spawner, start: Spawner, name: spawner}
+    - {id: workers, start: Workers, name: workers}
+    - {id: listener, start: Listener, name: listener, args: {store: store, limiters: limiters}}
+)",
+                               {{"JOBS__DATABASE", folder + "/jobs.db"}});
+  INFO(result.text());
+  REQUIRE(result.ok());
+  return std::move(*result.configuration);
 }
 
-otp::SupervisorSpec tree() {
-  otp::config::SupervisorDecl decl;
-  decl.strategy = otp::Strategy::rest_for_one;
-  decl.intensity = 50;
-  for (const char* start : {"Store", "Limiters", "Spawner", "Workers", "Listener"}) {
-    otp::config::ChildDecl child;
-    child.start = start;
-    child.id = start;
-    child.id[0] = static_cast<char>(child.id[0] - 'A' + 'a');
-    child.name = child.id;
-    decl.children.push_back(child);
-  }
-  return otp::supervisor_spec(decl, application().servers);
+otp::SupervisorSpec tree(const otp::config::Configuration& configuration) {
+  return otp::supervisor_spec(configuration.supervisor, application().servers);
 }
 
 /// Submits until a limiter is there to take it.
 otp::Async<JobId> submit(std::string kind, std::string input) {
   for (auto waited = 0ms; waited < kPatience; waited += 5ms) {
     Submission submission{kind, input};
-    auto reply = co_await Limiters::submit(std::move(submission));
+    auto reply = co_await Limiters::submit(kLimiters, std::move(submission));
     if (reply.ok()) {
       if (const Job* job = std::get_if<Job>(&reply.value())) co_return job->id;
     }
@@ -93,7 +104,7 @@ otp::Async<JobId> submit(std::string kind, std::string input) {
 otp::Async<Job> wait(JobId id, State state, int attempts) {
   Job seen;
   for (auto waited = 0ms; waited < kPatience; waited += 5ms) {
-    auto reply = co_await Store::find(id);
+    auto reply = co_await Store::find(kStore, id);
     if (reply.ok()) {
       if (auto* job = std::get_if<std::optional<Job>>(&reply.value()); job && *job) seen = **job;
     }
@@ -109,15 +120,65 @@ otp::Async<otp::Pid> find_victim(std::string name) {
   co_return children.empty() ? otp::Pid{} : children.front().pid;
 }
 
+/// Ends the tree and waits for it.
+otp::Async<void> stop_tree(otp::Pid supervisor) {
+  const otp::Reference end = otp::monitor(supervisor);
+  otp::exit(supervisor, otp::ExitReason::shutdown());
+  auto stopped = [end](const otp::Down& down) { return down.reference == end; };
+  co_await otp::receive<otp::Down>(stopped);
+}
+
+/// What was logged, as one text.
+class Records final : public otp::LogSink {
+ public:
+  bool enabled(otp::LogLevel, std::string_view) const noexcept override { return true; }
+  void log(otp::LogRecord&& record) noexcept override {
+    std::lock_guard lock(mutex_);
+    text_ += record.message + "\n";
+    for (const otp::LogField& field : record.fields) text_ += field.key + "=" + field.value + "\n";
+  }
+  std::string text() const {
+    std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
+/// Starts a worker that throws, beside one whose command runs. Returns that job and the next one.
+otp::Async<std::pair<Job, Job>> throw_in_a_worker(otp::SupervisorSpec tree) {
+  otp::trap_exit(true);
+  auto supervisor = (co_await otp::Supervisor::start_link(std::move(tree))).or_exit();
+  const JobId running = co_await submit("hang", "");
+  co_await wait(running, State::running, 1);
+  Job unheard_of;
+  unheard_of.kind = "unheard_of";
+  otp::ChildSpec spec = otp::child<Worker>(
+      "worker",
+      {.job = unheard_of, .clock = {}, .owner = otp::self(), .store = kStore, .spawner = kSpawner},
+      {.restart = otp::Restart::temporary});
+  const auto child = (co_await otp::DynamicSupervisor::start_child(kWorkers, std::move(spec)));
+  const otp::Reference monitor = otp::monitor(child.value().pid);
+  auto ours = [monitor](const otp::Down& down) { return down.reference == monitor; };
+  co_await otp::receive<otp::Down>(ours);
+  const JobId next = co_await submit("echo", "hello");
+  Job done = co_await wait(next, State::done, 1);
+  Job still = co_await wait(running, State::running, 1);
+  co_await stop_tree(supervisor.pid());
+  co_return std::pair(std::move(still), std::move(done));
+}
+
 struct Healed {
   Job interrupted = {};
   Job next = {};
 };
 
 /// Kills `name` while a job runs, and looks at what becomes of that job and of the next one.
-otp::Async<Healed> kill_during_a_job(std::string name) {
+otp::Async<Healed> kill_during_a_job(otp::SupervisorSpec tree, std::string name) {
   otp::trap_exit(true);
-  auto supervisor = (co_await otp::Supervisor::start_link(tree())).or_exit();
+  auto supervisor = (co_await otp::Supervisor::start_link(std::move(tree))).or_exit();
   const JobId running = co_await submit("hang", "");
   co_await wait(running, State::running, 1);
   const otp::Pid victim = co_await find_victim(name);
@@ -129,10 +190,7 @@ otp::Async<Healed> kill_during_a_job(std::string name) {
   healed.interrupted = co_await wait(running, State::running, name == "listener" ? 1 : 2);
   const JobId next = co_await submit("echo", "hello");
   healed.next = co_await wait(next, State::done, 1);
-  const otp::Reference end = otp::monitor(supervisor.pid());
-  otp::exit(supervisor.pid(), otp::ExitReason::shutdown());
-  auto stopped = [end](const otp::Down& down) { return down.reference == end; };
-  co_await otp::receive<otp::Down>(stopped);
+  co_await stop_tree(supervisor.pid());
   co_return healed;
 }
 
@@ -141,14 +199,33 @@ otp::Async<Healed> kill_during_a_job(std::string name) {
 TEST_CASE("whichever server is killed, the tree heals and no job is lost", "[jobs]") {
   const char* name = GENERATE("listener", "worker", "workers", "spawner", "limiters", "store");
   TemporaryFolder folder;
+  const otp::config::Configuration configuration = configuration_in(folder.path());
   otp::System system(otp::io::system_options());
-  system.impl().attach(otp::stable_hash<Settings>, settings_in(folder.path()));
+  system.impl().attach(otp::stable_hash<Settings>, configuration.settings);
   INFO(name);
-  const Healed healed = system.run(kill_during_a_job, std::string(name));
+  const Healed healed = system.run(kill_during_a_job, tree(configuration), std::string(name));
   CHECK(healed.interrupted.state == State::running);
   CHECK(healed.interrupted.attempts == (std::string_view(name) == "listener" ? 1 : 2));
   CHECK(healed.next.state == State::done);
   CHECK(healed.next.output == "hello");
+}
+
+TEST_CASE("a worker that throws is reported with where it threw, and the others go on", "[jobs]") {
+  TemporaryFolder folder;
+  const otp::config::Configuration configuration = configuration_in(folder.path());
+  Records records;
+  otp::SystemOptions options;
+  options.log = &records;
+  otp::System system(otp::io::system_options(std::move(options)));
+  system.impl().attach(otp::stable_hash<Settings>, configuration.settings);
+  const auto [still, done] = system.run(throw_in_a_worker, tree(configuration));
+  CHECK(still.state == State::running);
+  CHECK(still.attempts == 1);
+  CHECK(done.state == State::done);
+  const std::string text = records.text();
+  CHECK(text.find("map::at") != std::string::npos);
+  CHECK(text.find("jobs::Worker") != std::string::npos);
+  CHECK(text.find("asked 1 job to end; 1 job to run again at the next start") != std::string::npos);
 }
 
 }  // namespace jobs

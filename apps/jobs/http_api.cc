@@ -11,7 +11,16 @@
 namespace jobs {
 namespace {
 
-enum class Resource { jobs, job, health, metrics };
+enum class Resource { root, jobs, job, health, metrics };
+
+constexpr std::string_view kEndpoints =
+    R"({"service":"jobs","endpoints":{)"
+    R"("POST /jobs":"accepts a job: {\"kind\": \"sha256\", \"input\": \"hello\"}",)"
+    R"("GET /jobs":"lists jobs, the newest first: ?state=S&limit=N&before=ID",)"
+    R"("GET /jobs/ID":"shows a job",)"
+    R"("DELETE /jobs/ID":"cancels it",)"
+    R"("GET /healthz":"whether jobs can be stored",)"
+    R"("GET /metrics":"numbers for Prometheus"}})";
 
 struct Place {
   Resource resource = Resource::jobs;
@@ -41,6 +50,7 @@ std::optional<JobId> job_id(std::string_view text) {
 /// What the path names; a job that cannot exist has id 0.
 std::optional<Place> find_place(const HttpTarget& target) {
   const auto& segments = target.segments;
+  if (segments.empty()) return Place{.resource = Resource::root};
   if (segments.size() == 1 && segments[0] == "healthz") return Place{.resource = Resource::health};
   if (segments.size() == 1 && segments[0] == "metrics") return Place{.resource = Resource::metrics};
   if (segments.size() == 1 && segments[0] == "jobs") return Place{.resource = Resource::jobs};
@@ -54,6 +64,7 @@ std::string_view allowed_methods(Resource resource) {
   switch (resource) {
     case Resource::jobs: return "GET, HEAD, POST";
     case Resource::job: return "GET, HEAD, DELETE";
+    case Resource::root:
     case Resource::health:
     case Resource::metrics: return "GET, HEAD";
   }
@@ -198,6 +209,7 @@ HttpAction HttpApi::route(const HttpHead& head, std::string_view body) const {
   const auto place = target ? find_place(*target) : std::nullopt;
   if (!place) return error(404, "no such resource");
   switch (place->resource) {
+    case Resource::root: return HttpResponse{.body = std::string(kEndpoints)};
     case Resource::health: return ShowHealth{};
     case Resource::metrics: return ShowMetrics{};
     case Resource::jobs: break;

@@ -53,7 +53,7 @@ struct StopJob {
 };
 struct ShowHealth {};
 struct ShowMetrics {};
-/// A response: the request was refused.
+/// A response: the request was refused, or nobody need be asked.
 using HttpAction =
     std::variant<HttpResponse, SubmitJob, ShowJob, ListJobs, StopJob, ShowHealth, ShowMetrics>;
 
@@ -68,7 +68,7 @@ using HttpAction =
 /// | request | answers | | --- | --- | | POST /jobs | 202 and the job, Location; 400 404 413 429
 /// 503 | | GET /jobs?state=S&limit=N&before=ID | 200, newest first; 400 | | GET /jobs/ID | 200; 404
 /// | | DELETE /jobs/ID | 200 and the job, cancelled; 404; 409 when it had ended | | GET /healthz,
-/// /metrics | 200 (health 503 when the database cannot be written) |
+/// /metrics | 200 (health 503 when the database cannot be written) | | GET / | 200: this list |
 ///
 /// HEAD goes where GET goes. Every refusal is {"error": reason}. With a token POST and DELETE need
 /// `Authorization: Bearer TOKEN`.

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "apps/jobs/read_clock.h"
 #include "apps/jobs/service_metrics.h"
-#include "apps/jobs/spawner.h"
 #include "otp/application/application.h"
+#include "otp/application/log.h"
 #include "otp/supervision/dynamic_supervisor.h"
 
 namespace jobs {
@@ -16,23 +19,43 @@ using namespace std::chrono_literals;
 
 constexpr Moment kWorkersAgain = 10ms;  // while their supervisor is being started
 constexpr Moment kAgain = 1s;           // after the store or the workers could not do it
+constexpr std::string_view kDomain = "jobs.limiters";
+
+std::string jobs_text(int64_t count) {
+  return std::to_string(count) + (count == 1 ? " job" : " jobs");
+}
+
+void report(const Recovered& recovered) {
+  if (recovered.requeued == 0 && recovered.failed == 0) return;
+  otp::log(otp::LogLevel::notice, kDomain,
+           "interrupted when the service ended: " + jobs_text(recovered.requeued) +
+               " to run again, " + jobs_text(recovered.failed) + " failed");
+}
 
 }  // namespace
 
-Limiters::Limiters()
-    : kinds_(*otp::settings<Settings>().kinds),
+Limiters::Limiters(Args args)
+    : args_(std::move(args)),
+      kinds_(*otp::settings<Settings>().kinds),
       limiter_(kinds_),
       not_loaded_{.kind = StoreError::Kind::busy, .text = "the service is starting"} {}
 
 otp::Async<otp::Init> Limiters::init() {
   co_await load();
+  otp::trap_exit(true);  // so that terminate() is called
   co_return otp::ok();
 }
 
-Moment Limiters::now() const { return clock_->moment(ClockReading::now().elapsed); }
+Moment Limiters::now() const { return clock_->moment(read_clock().elapsed); }
+
+/// Their supervisor; nobody while it is being started.
+otp::Pid Limiters::workers() const {
+  const otp::Server<otp::DynamicSupervisor> supervisor = args_.workers;
+  return supervisor.pid();
+}
 
 otp::Async<void> Limiters::load() {
-  auto answer = (co_await Store::recover()).or_exit();
+  auto answer = (co_await Store::recover(args_.store)).or_exit();
   if (auto* error = std::get_if<StoreError>(&answer)) {
     not_loaded_ = *error;
     (void)otp::send_after(kAgain, otp::self(), LoadDue{});
@@ -40,6 +63,7 @@ otp::Async<void> Limiters::load() {
   }
   const auto& found = std::get<Recover::Found>(answer);
   clock_ = *found.clock;
+  report(found.recovered);
   for (const RecordedStart& start : found.starts) limiter_.restore_start(start.kind, start.at);
   for (const QueuedJob& job : found.queued) limiter_.put_back(job.kind, job.id, job.due);
   start_ready();
@@ -50,7 +74,7 @@ otp::Async<void> Limiters::handle_info(LoadDue) { return load(); }
 void Limiters::ask_store(std::vector<Operation> operations, Answer answer) {
   const uint64_t tag = next_tag_++;
   asked_.emplace(tag, std::move(answer));
-  Store::apply_later(otp::self(), tag, std::move(operations));
+  Store::apply_later(args_.store, otp::self(), tag, std::move(operations));
 }
 
 otp::Async<void> Limiters::handle_info(Applied message) {
@@ -120,10 +144,12 @@ void Limiters::handle_info(StartDue) { start_ready(); }
 
 void Limiters::start_ready() {
   if (timer_) (void)otp::cancel_timer(*std::exchange(timer_, std::nullopt));
-  if (otp::Server<otp::DynamicSupervisor>(kWorkers).pid() == otp::Pid{}) {
+  const otp::Pid supervisor = workers();
+  if (supervisor == otp::Pid{} || supervisor == stop_.supervisor) {
     timer_ = otp::send_after(kWorkersAgain, otp::self(), StartDue{});  // not yet, or no more
     return show_numbers();
   }
+  stop_ = {};
   const Moment at = now();
   std::vector<Limiter::Start> starts = limiter_.take_ready(at);
   if (!starts.empty()) {
@@ -162,14 +188,20 @@ otp::Async<void> Limiters::launch_workers() {
   for (Job& job : std::exchange(to_launch_, {})) {
     const JobId id = job.id;
     service_metrics().kind(job.kind).wait.observe(*job.started_at - job.due_at);
+    const KindSettings& kind = kinds_.at(job.kind);
     Running& running = running_[id];
     running.job = job;
     running.job.input.clear();
     otp::ChildSpec spec = otp::child<Worker>(
-        "worker", {.job = std::move(job), .clock = {*clock_}, .owner = otp::self()},
-        {.restart = otp::Restart::temporary, .shutdown = otp::Shutdown::brutal_kill});
+        "worker",
+        {.job = std::move(job),
+         .clock = {*clock_},
+         .owner = otp::self(),
+         .store = args_.store,
+         .spawner = args_.spawner},
+        {.restart = otp::Restart::temporary, .shutdown = Worker::shutdown_of(kind)});
     otp::DynamicSupervisor::StartChild request{std::move(spec)};
-    auto started = co_await otp::try_call(kWorkers, std::move(request), kForever);
+    auto started = co_await otp::try_call(*args_.workers, std::move(request), kForever);
     if (!started.ok() || !started.value().ok()) {
       const otp::ExitReason why = started.ok() ? started.value().error() : started.error();
       worker_died(running, "not started: " + why.to_string());
@@ -188,6 +220,13 @@ void Limiters::handle_info(Concluded message) {
   if (found == running_.end()) return;
   const std::string kind = found->second.job.kind;
   deaths_.erase(message.job);
+  if (message.stopping) {
+    if (const otp::Pid supervisor = workers(); supervisor != otp::Pid{}) {
+      stop_.supervisor = supervisor;
+    }
+    ++stop_.asked;
+    if (message.state == State::queued) ++stop_.again;
+  }
   end(message.job);
   if (message.state == State::queued) limiter_.put_back(kind, message.job, message.due);
   start_ready();
@@ -196,10 +235,7 @@ void Limiters::handle_info(Concluded message) {
 void Limiters::end(JobId job) {
   const auto found = running_.find(job);
   const Running& running = found->second;
-  if (running.worker != otp::Pid{}) {
-    otp::demonitor(running.monitor, true);
-    by_worker_.erase(running.worker.id);
-  }
+  if (by_worker_.erase(running.worker.id) > 0) otp::demonitor(running.monitor, true);
   limiter_.ended(running.job.kind);
   running_.erase(found);
 }
@@ -209,7 +245,6 @@ void Limiters::handle_info(otp::Down down) {
   if (found == by_worker_.end()) return;
   Running& running = running_.at(found->second);
   by_worker_.erase(found);
-  running.worker = {};
   worker_died(running, down.reason.to_string());
 }
 
@@ -222,7 +257,8 @@ void Limiters::worker_died(Running& running, std::string reason) {
 otp::Async<void> Limiters::handle_info(CleanUpDue due) {
   const auto found = running_.find(due.job);
   if (found == running_.end()) co_return;
-  auto gone = co_await Spawner::end_commands_of(due.job, kAgain);
+  const otp::io::ChildServer::EndAllOf all{found->second.worker};
+  auto gone = co_await otp::try_call(*args_.spawner, all, {.timeout = kAgain});
   if (!gone.ok() && gone.error() == otp::ExitReason::timeout()) {
     (void)otp::send_after(kAgain, otp::self(), due);
     co_return;
@@ -233,6 +269,7 @@ otp::Async<void> Limiters::handle_info(CleanUpDue due) {
                        .attempt = job.attempts,
                        .state = again ? State::queued : State::failed,
                        .error = "interrupted: its worker ended: " + found->second.died_of,
+                       .interrupted = true,
                        .at = now(),
                        .due = now() + kAgain};
   ask_store({finish}, [this, finish](Apply::Outcome outcome) {
@@ -259,6 +296,23 @@ void Limiters::cleaned_up(JobId job, const FinishAttempt& finish, Apply::Outcome
     deaths_.erase(job);
   }
   start_ready();
+}
+
+otp::CastResult Limiters::handle_info(otp::ExitMessage message) {
+  if (!message.reason.is_abnormal()) return otp::noreply();
+  return otp::stop(message.reason);
+}
+
+void Limiters::terminate(otp::ExitReason reason) {
+  if (reason.is_abnormal()) return;
+  for (const auto& [id, running] : running_) {  // killed: the store finds them at the next start
+    ++stop_.asked;
+    if (kinds_.at(running.job.kind).on_interrupt == OnInterrupt::requeue) ++stop_.again;
+  }
+  if (stop_.asked == 0) return;
+  otp::log(otp::LogLevel::notice, kDomain,
+           "stopping: asked " + jobs_text(stop_.asked) + " to end; " + jobs_text(stop_.again) +
+               " to run again at the next start");
 }
 
 void Limiters::show_numbers() {

@@ -13,10 +13,14 @@
 #include "apps/jobs/clock.h"
 #include "apps/jobs/job_json.h"
 #include "apps/jobs/limiter.h"
-#include "apps/jobs/names.h"
 #include "apps/jobs/store.h"
 #include "apps/jobs/worker.h"
 #include "otp/behaviour/gen_server.h"
+#include "otp/config/required.h"
+
+namespace otp {
+class DynamicSupervisor;
+}
 
 namespace jobs {
 
@@ -37,6 +41,12 @@ struct Cancel {
 /// It never waits for the store: what it asks for is answered by a message.
 class Limiters {
  public:
+  /// Only the store need run before it.
+  struct Args {
+    otp::Required<otp::Name<Store>> store = {};
+    otp::Required<otp::Name<otp::io::ChildServer>> spawner = {};
+    otp::Required<otp::Name<otp::DynamicSupervisor>> workers = {};
+  };
   /// Time to take over the stored jobs, again if the store could not give them.
   struct LoadDue {};
   /// Time to look whether something may start.
@@ -48,14 +58,16 @@ class Limiters {
   using Info = otp::Protocol<Applied, Concluded, LoadDue, StartDue, CleanUpDue>;
 
   // Client API.
-  static auto submit(Submission submission) {
-    return otp::try_call(kLimiters, Submit{std::move(submission)}, kForever);
+  static auto submit(const otp::Server<Limiters>& limiters, Submission submission) {
+    return otp::try_call(limiters, Submit{std::move(submission)}, kForever);
   }
-  static auto cancel(JobId job) { return otp::try_call(kLimiters, Cancel{job}, kForever); }
+  static auto cancel(const otp::Server<Limiters>& limiters, JobId job) {
+    return otp::try_call(limiters, Cancel{job}, kForever);
+  }
 
   // Callbacks.
 
-  Limiters();
+  explicit Limiters(Args args);
   otp::Async<otp::Init> init();
   otp::CallResult<Submit::Reply> handle_call(Submit request, otp::From<Submit::Reply> from);
   otp::CallResult<Cancel::Reply> handle_call(Cancel request, otp::From<Cancel::Reply> from);
@@ -65,17 +77,27 @@ class Limiters {
   void handle_info(StartDue);
   otp::Async<void> handle_info(CleanUpDue due);
   void handle_info(otp::Down down);
+  otp::CastResult handle_info(otp::ExitMessage message);
+  /// Says what becomes of the jobs that ran.
+  void terminate(otp::ExitReason reason);
 
  private:
   struct Running {
     Job job = {};  // without its input
     otp::Pid worker = {};
     otp::Reference monitor = {};
-    std::string died_of = {};
+    std::string died_of = {};  // not empty: it is no more
+  };
+  /// The workers are being stopped.
+  struct Stop {
+    otp::Pid supervisor = {};  // starts no more
+    int asked = 0;             // jobs whose commands were asked to end, and have
+    int again = 0;             // of them: not done by then
   };
   using Answer = std::function<void(Apply::Outcome)>;
 
   Moment now() const;
+  otp::Pid workers() const;
   void ask_store(std::vector<Operation> operations, Answer answer);
   otp::Async<void> load();
   void start_ready();
@@ -86,6 +108,7 @@ class Limiters {
   void end(JobId job);
   void show_numbers();
 
+  const Args args_;
   const Kinds& kinds_;
   Limiter limiter_;
   std::optional<Clock> clock_;  // nothing: the stored jobs are not known yet
@@ -97,6 +120,7 @@ class Limiters {
   std::unordered_map<uint64_t, JobId> by_worker_;
   std::unordered_map<JobId, int> deaths_;  // of a job's workers
   std::optional<otp::TimerRef> timer_;
+  Stop stop_;
 };
 
 }  // namespace jobs

@@ -78,7 +78,7 @@ std::optional<Problem> Settings::problem() const {
   const auto problem = [](std::string_view field, std::string expected) {
     return Problem{.field = field, .expected = std::move(expected)};
   };
-  if (!listen.is_loopback() && token.empty()) {
+  if (!is_loopback(listen) && token.empty()) {
     return problem("listen", "a loopback address, as there is no token (JOBS_TOKEN)");
   }
   if (database.empty()) return problem("database", "a path");

@@ -76,7 +76,7 @@ struct Keep {
 
 /// `settings:` of config/jobs.yaml.
 struct Settings {
-  ListenAddress listen = {};
+  otp::io::Address listen = {};
   otp::Secret token = {};            ///< empty: no token is asked for, and only loopback is allowed
   std::string database = "jobs.db";  ///< a relative path is below the run directory
   HttpLimits http = {};

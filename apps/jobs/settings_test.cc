@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "otp/config/check.h"
+#include "apps/jobs/testing/configuration.h"
 
 namespace jobs {
 namespace {
@@ -18,16 +18,6 @@ std::string shipped_text() {
   return text.str();
 }
 
-otp::config::CheckResult checked(const std::string& yaml,
-                                 const otp::config::Environment& variables = {}) {
-  otp::config::ApplicationDecl application{.name = "jobs"};
-  for (const char* server : {"Store", "Limiters", "Spawner", "Workers", "Listener"}) {
-    application.servers.push_back({.name = server});
-  }
-  application.settings = otp::config::record_type<Settings>();
-  return otp::config::check(yaml, "jobs.yaml", {application}, variables);
-}
-
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
@@ -37,7 +27,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }  // namespace
 
 TEST_CASE("the shipped configuration is right and says what its comments say", "[jobs][settings]") {
-  const auto result = checked(shipped_text());
+  const auto result = testing::check(shipped_text());
   INFO(result.text());
   REQUIRE(result.ok());
   const auto& settings = result.configuration->settings_as<Settings>();
@@ -66,17 +56,17 @@ TEST_CASE("the shipped configuration is right and says what its comments say", "
 }
 
 TEST_CASE("the environment picks the port and brings the token", "[jobs][settings]") {
-  const auto free_port = checked(shipped_text(), {{"JOBS__LISTEN", "127.0.0.1:0"}});
+  const auto free_port = testing::check(shipped_text(), {{"JOBS__LISTEN", "127.0.0.1:0"}});
   INFO(free_port.text());
   REQUIRE(free_port.ok());
   CHECK(free_port.configuration->settings_as<Settings>().listen.port == 0);
 
-  const auto open = checked(shipped_text(), {{"JOBS__LISTEN", "0.0.0.0:80"}});
+  const auto open = testing::check(shipped_text(), {{"JOBS__LISTEN", "0.0.0.0:80"}});
   CHECK(!open.ok());
   CHECK(open.text().find("expected a loopback address") != std::string::npos);
 
   const auto guarded =
-      checked(shipped_text(), {{"JOBS__LISTEN", "0.0.0.0:80"}, {"JOBS_TOKEN", "s3cret"}});
+      testing::check(shipped_text(), {{"JOBS__LISTEN", "0.0.0.0:80"}, {"JOBS_TOKEN", "s3cret"}});
   INFO(guarded.text());
   REQUIRE(guarded.ok());
   CHECK(guarded.configuration->settings_as<Settings>().token.matches("s3cret"));
@@ -84,7 +74,7 @@ TEST_CASE("the environment picks the port and brings the token", "[jobs][setting
 
 TEST_CASE("settings that make no sense are refused where they stand", "[jobs][settings]") {
   const auto says = [](const std::string& from, const std::string& to, const std::string& part) {
-    const auto result = checked(replaced(shipped_text(), from, to));
+    const auto result = testing::check(replaced(shipped_text(), from, to));
     INFO(result.text());
     CHECK(!result.ok());
     CHECK(result.text().find(part) != std::string::npos);

@@ -55,14 +55,17 @@ void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
   ::sqlite3_finalize(statement);
 }
 
-Sqlite::Sqlite(const std::string& path, std::chrono::milliseconds busy_wait) : path_(path) {
+Sqlite::Sqlite(const std::string& path, std::chrono::milliseconds busy_wait, Access access)
+    : path_(path) {
   sqlite3* db = nullptr;
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int writes = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int flags = (access == Access::write ? writes : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
   errno = 0;
   const int code = ::sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
   db_.reset(db);  // there even when it failed, to hold the error
   if (code != SQLITE_OK) throw error_of(path_, db, code);
   ::sqlite3_busy_timeout(db, static_cast<int>(busy_wait.count()));
+  run("PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
 }
 
 void Sqlite::run(const char* sql) {

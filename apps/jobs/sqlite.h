@@ -22,8 +22,11 @@ class Statement;
 /// One connection. Throws StoreError.
 class Sqlite {
  public:
-  /// Opens or creates `path`. Takes: busy_wait: how long one call waits for somebody else's lock.
-  Sqlite(const std::string& path, std::chrono::milliseconds busy_wait);
+  enum class Access { write, read };
+  /// Opens `path`; one that writes creates it. Takes: busy_wait: how long one call waits for
+  /// somebody else's lock.
+  Sqlite(const std::string& path, std::chrono::milliseconds busy_wait,
+         Access access = Access::write);
 
   void run(const char* sql);  ///< statements without parameters and rows
   int64_t number(const char* sql);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
+#include "otp/application/control.h"
 #include "otp/application/controller.h"
 #include "otp/application/tree.h"
 #include "otp/config/check.h"
@@ -72,8 +73,10 @@ config::Configuration configuration() {
   return *result.configuration;
 }
 
-std::vector<internal::PlannedApplication> plan() {
-  return {{bank(), supervisor_spec(configuration().supervisor, bank().servers)}};
+std::vector<Application> plan() {
+  Application application = bank();
+  application.tree = [] { return supervisor_spec(configuration().supervisor, bank().servers); };
+  return {std::move(application)};
 }
 
 struct Seen {
@@ -95,19 +98,22 @@ struct Seen {
 
 TEST_CASE("a tree in YAML becomes running servers that find each other", "[application]") {
   Simulator simulator(1);
+  application::attach(simulator, plan());
   Seen seen;
   int status = simulator.run(
-      [](std::vector<internal::PlannedApplication> planned, Seen* s) -> Async<int> {
+      [](std::vector<Application> planned, Seen* s) -> Async<int> {
         Pid main = self();
-        spawn([](Pid controller, Seen* told) -> Async<void> {
-          while (!told->ready) co_await yield();
-          CHECK(co_await otp::call(Name<Teller>("teller"), Ask{}) == 7);
-          observe::TreeNode tree = co_await internal::live_tree("bank");
-          CHECK(tree.children.size() == 2);
-          CHECK(tree.children.at(1).children.at(0).name == "teller");
-          CHECK(tree.children.at(1).children.at(0).shutdown == "2s");
-          (void)otp::send(controller, internal::StopApplications{});
-        }, main, s);
+        spawn(
+            [](Pid controller, Seen* told) -> Async<void> {
+              while (!told->ready) co_await yield();
+              CHECK(co_await otp::call(Name<Teller>("teller"), Ask{}) == 7);
+              observe::TreeNode tree = co_await internal::live_tree("bank");
+              CHECK(tree.children.size() == 2);
+              CHECK(tree.children.at(1).children.at(0).name == "teller");
+              CHECK(tree.children.at(1).children.at(0).shutdown == "2s");
+              (void)otp::send(controller, internal::StopApplications{});
+            },
+            main, s);
         co_return co_await internal::control_applications(std::move(planned), s->hooks());
       },
       plan(), &seen);
@@ -115,19 +121,21 @@ TEST_CASE("a tree in YAML becomes running servers that find each other", "[appli
   CHECK(seen.lines == std::vector<std::string>{"stopping bank", "stopped bank"});
 }
 
-TEST_CASE("APP-007 a permanent application that gives up ends the program with 1",
-          "[application]") {
+TEST_CASE("an application that gives up is reported with its reason", "[application]") {
   Simulator simulator(2);
+  application::attach(simulator, plan());
   Seen seen;
   int status = simulator.run(
-      [](std::vector<internal::PlannedApplication> planned, Seen* s) -> Async<int> {
-        spawn([](Seen* told) -> Async<void> {
-          while (!told->ready) co_await yield();
-          for (int i = 0; i < 2; ++i) {
-            (void)otp::cast(Name<Ledger>("ledger"), Break{});
-            co_await otp::sleep(10ms);
-          }
-        }, s);
+      [](std::vector<Application> planned, Seen* s) -> Async<int> {
+        spawn(
+            [](Seen* told) -> Async<void> {
+              while (!told->ready) co_await yield();
+              for (int i = 0; i < 2; ++i) {
+                (void)otp::cast(Name<Ledger>("ledger"), Break{});
+                co_await otp::sleep(10ms);
+              }
+            },
+            s);
         co_return co_await internal::control_applications(std::move(planned), s->hooks());
       },
       plan(), &seen);

@@ -1,17 +1,16 @@
 #include "otp/application/tree.h"
 
-#include <chrono>
+#include <algorithm>
 #include <utility>
 
-#include "otp/application/controller.h"
+#include "otp/application/application_table.h"
 #include "otp/base/enum_names.h"
 #include "otp/supervision/supervisor.h"
+#include "otp/supervision/tree.h"
 
 namespace otp::internal {
 
 namespace {
-
-constexpr CallOptions kPatience{.timeout = std::chrono::seconds(1)};
 
 std::string duration_text(Duration time) {
   int64_t ns = time.count();
@@ -26,63 +25,52 @@ std::string shutdown_text(Shutdown shutdown) {
   return duration_text(shutdown.timeout().duration());
 }
 
-template <class E>
-std::string word(E value) {
-  for (const auto& named : enum_names<E>) {
-    if (named.value == value) return std::string(named.name);
-  }
-  return {};
-}
-
 observe::TreeNode declared_child(const config::ChildDecl& decl) {
   observe::TreeNode node;
   if (decl.supervisor != nullptr) node = declared_tree(decl.id, *decl.supervisor);
   node.id = decl.id;
   node.name = decl.name.value_or("");
   node.start = decl.start;
-  node.restart = word(decl.restart);
+  node.restart = enum_name(decl.restart);
   node.shutdown = shutdown_text(decl.shutdown);
   node.state = observe::TreeState::undefined;
   return node;
 }
 
-observe::TreeState state_of(ChildState state) {
+observe::TreeState state_of(TreeState state) {
   switch (state) {
-    case ChildState::running: return observe::TreeState::running;
-    case ChildState::restarting: return observe::TreeState::restarting;
-    case ChildState::stopped: break;
+    case TreeState::running: return observe::TreeState::running;
+    case TreeState::restarting: return observe::TreeState::restarting;
+    case TreeState::no_answer: return observe::TreeState::no_answer;
+    case TreeState::stopped: break;
   }
   return observe::TreeState::undefined;
 }
 
-Async<void> add_children(observe::TreeNode& node, SupervisorRef supervisor);
-
-Async<observe::TreeNode> live_child(ChildInfo info) {
-  observe::TreeNode node;
-  node.id = info.id;
-  node.name = info.pid ? env().system->names().name_of(info.pid.id) : std::string();
-  node.kind = info.type == ChildType::supervisor ? observe::TreeKind::supervisor
-                                                 : observe::TreeKind::worker;
-  node.state = state_of(info.state);
-  node.pid = info.pid ? info.pid.to_string() : std::string();
-  node.start = info.server;
-  node.restart = word(info.restart);
-  node.shutdown = shutdown_text(info.shutdown);
-  if (info.restarts > 0) node.restarts = info.restarts;
-  if (info.pid && info.server_type == &server_type<Supervisor>) {
-    co_await add_children(node, SupervisorRef(info.pid));
-  }
-  co_return node;
+observe::TreeNode drawn(const TreeNode& node) {
+  observe::TreeNode drawn_node;
+  drawn_node.id = node.id.empty() ? node.server : node.id;
+  drawn_node.name = node.name;
+  drawn_node.kind = node.type == ChildType::supervisor ? observe::TreeKind::supervisor
+                                                       : observe::TreeKind::worker;
+  drawn_node.state = state_of(node.state);
+  drawn_node.pid = node.pid ? node.pid.to_string() : std::string();
+  drawn_node.start = node.server;
+  drawn_node.strategy = node.strategy;
+  drawn_node.restart = enum_name(node.restart);
+  drawn_node.shutdown = shutdown_text(node.shutdown);
+  if (node.restarts > 0) drawn_node.restarts = node.restarts;
+  drawn_node.children_left_out = node.children_left_out;
+  drawn_node.children.reserve(node.children.size());
+  for (const TreeNode& child : node.children) drawn_node.children.push_back(drawn(child));
+  return drawn_node;
 }
 
-Async<void> add_children(observe::TreeNode& node, SupervisorRef supervisor) {
-  Supervisor::Describe request;
-  auto info = co_await try_call(supervisor, request, kPatience);
-  if (!info.ok()) co_return;
-  node.strategy = info.value().strategy;
-  for (ChildInfo& child : info.value().children) {
-    node.children.push_back(co_await live_child(std::move(child)));
+Pid supervisor_of(const std::string& application) {
+  for (const auto& running : application::which()) {
+    if (running.name == application) return running.supervisor;
   }
+  return {};
 }
 
 }  // namespace
@@ -93,7 +81,7 @@ observe::TreeNode declared_tree(const std::string& application,
   node.id = application;
   node.kind = observe::TreeKind::supervisor;
   node.state = observe::TreeState::undefined;
-  node.strategy = word(decl.strategy);
+  node.strategy = enum_name(decl.strategy);
   for (const config::ChildDecl& child : decl.children) {
     node.children.push_back(declared_child(child));
   }
@@ -101,34 +89,56 @@ observe::TreeNode declared_tree(const std::string& application,
 }
 
 Async<observe::TreeNode> live_tree(std::string application) {
+  const Pid supervisor = supervisor_of(application);
   observe::TreeNode node;
-  node.id = application;
-  node.kind = observe::TreeKind::supervisor;
-  std::string name = top_supervisor_name(application);
-  auto pid = whereis(name);
-  if (!pid) {
+  if (supervisor) {
+    const TreeNode found = co_await otp::tree(SupervisorRef(supervisor));
+    node = drawn(found);
+  } else {
+    node.kind = observe::TreeKind::supervisor;
     node.state = observe::TreeState::undefined;
-    co_return node;
   }
-  node.pid = pid->to_string();
-  co_await add_children(node, SupervisorRef(*pid));
+  // It is no supervisor's child, so it has no restart and no shutdown of its own.
+  node.id = std::move(application);
+  node.name.clear();
+  node.start.clear();
+  node.restart.clear();
+  node.shutdown.clear();
   co_return node;
 }
 
-void add_tree_command(release::NodeCallbacks& callbacks, System& system, std::string application) {
+Async<std::string> live_trees(std::vector<std::string> applications, bool as_json) {
+  std::vector<observe::TreeNode> trees;
+  for (std::string& name : applications) {
+    trees.push_back(co_await live_tree(std::move(name)));
+  }
+  std::string text;
+  if (!as_json) {
+    for (const observe::TreeNode& tree : trees) text += observe::tree_text(tree);
+    co_return text;
+  }
+  if (trees.size() == 1) co_return observe::tree_json(trees.front());
+  for (const observe::TreeNode& tree : trees) {
+    text += (text.empty() ? "[" : ",") + observe::tree_json(tree);
+  }
+  co_return text + "]";
+}
+
+void add_tree_command(release::NodeCallbacks& callbacks, System& system,
+                      std::vector<std::string> applications) {
   callbacks.on_command_later(
-      "tree", [&system, application](release::AdminRequest request, release::AdminReply reply) {
+      "tree", [&system, applications](release::AdminRequest request, release::AdminReply reply) {
         const json::value* wanted = request.args.if_contains("json");
         bool as_json = wanted != nullptr && wanted->is_bool() && wanted->as_bool();
         // The process answers when it has asked the supervisors; if the node ends first, letting go
         // of the reply says so.
         system.spawn(
-            [](std::string name, bool in_json, release::AdminReply answer) -> Async<void> {
-              observe::TreeNode tree = co_await live_tree(std::move(name));
-              answer.answer(release::AdminResponse::text(in_json ? observe::tree_json(tree)
-                                                                 : observe::tree_text(tree)));
+            [](std::vector<std::string> names, bool in_json,
+               release::AdminReply answer) -> Async<void> {
+              const std::string text = co_await live_trees(std::move(names), in_json);
+              answer.answer(release::AdminResponse::text(text));
             },
-            application, as_json, std::move(reply));
+            applications, as_json, std::move(reply));
       });
 }
 

@@ -9,6 +9,7 @@
 #include <source_location>
 #include <utility>
 
+#include "otp/base/await_stack.h"
 #include "otp/base/check.h"
 #include "otp/base/pool.h"
 
@@ -37,6 +38,12 @@ class Async;
 namespace internal {
 
 class Driver;
+struct PromiseBase;
+
+/// Where `innermost` and the frames that await it stand.
+AwaitStack await_stack_of(const PromiseBase* innermost);
+/// Remembers that with the exception that is leaving `innermost`; the first frame it leaves counts.
+void note_await_stack(const PromiseBase& innermost) noexcept;
 
 /// What every Async frame knows of its place in the chain of awaiting frames.
 struct PromiseBase {
@@ -58,7 +65,10 @@ struct PromiseBase {
   };
   std::suspend_always initial_suspend() const noexcept { return {}; }
   FinalAwaiter final_suspend() const noexcept { return {}; }
-  void unhandled_exception() noexcept { exception = std::current_exception(); }
+  void unhandled_exception() noexcept {
+    exception = std::current_exception();
+    note_await_stack(*this);
+  }
 
   template <class Awaitable>
   Awaitable&& await_transform(Awaitable&& awaitable,
@@ -192,6 +202,8 @@ class [[nodiscard]] Async {
   explicit operator bool() const { return handle_ != nullptr; }
   /// REQUIRES: done(). Returns the value or throws what left the coroutine.
   T take() { return promise().take(); }
+  /// REQUIRES: done(). What left the coroutine, or null.
+  std::exception_ptr take_exception() { return std::move(promise().exception); }
 
  private:
   friend promise_type;

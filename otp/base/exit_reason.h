@@ -33,6 +33,7 @@ class ExitReason {
   static ExitReason noconnection() { return atom("noconnection"); }
   static ExitReason timeout() { return atom("timeout"); }
   /// {{Type,What},Stack}: an exception that nobody caught. `stack` is diagnostic data of free form.
+  /// What is thrown and no std::exception, as `throw 42;`, gives {{nocatch,{Type,Text}},Stack}.
   static ExitReason exception(std::string type, std::string what, Term stack) {
     return ExitReason(Term::tuple(
         {Term::tuple({Term::atom(std::move(type)), Term(std::move(what))}), std::move(stack)}));

@@ -250,4 +250,28 @@ void format_value(BoundedWriter& out, const T& value) {
   }
 }
 
+/// Prints what is left of a value that was moved to somebody else: fields that are only ever copied
+/// have their values still, the others are said to be taken.
+template <class T>
+void format_taken(BoundedWriter& out, const T& value) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    format_value(out, value);
+  } else if constexpr (Reflectable<T>) {
+    out.write(type_name<T>()).write('{');
+    if constexpr (field_count<T> > 0) {
+      internal::Elements elements(out);
+      bool going_on = true;
+      for_each_field(value, [&](std::string_view name, const auto& field) {
+        going_on = going_on && elements.next();
+        if (!going_on) return;
+        out.write(name).write(": ");
+        format_taken(out, field);
+      });
+    }
+    out.write('}');
+  } else {
+    out.write("(taken)");
+  }
+}
+
 }  // namespace otp

@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 namespace otp::internal {
@@ -40,9 +42,55 @@ class Depot {
     batches_[index].push_back(batch);
   }
 
+  void attach(PoolCache* cache) {
+    std::lock_guard lock(mutex_);
+    caches_.push_back(cache);
+  }
+  void detach(PoolCache* cache) {
+    std::lock_guard lock(mutex_);
+    std::erase(caches_, cache);
+  }
+
+  size_t blocks_in_use() {
+    std::lock_guard lock(mutex_);
+    size_t count = 0;
+    for (const UsedBlock& piece : pieces_) count += kPieceBytes / piece.bytes;
+    for (auto& batches : batches_) {
+      for (const Batch& batch : batches) count -= batch.count;
+    }
+    for (const PoolCache* cache : caches_) {
+      for (uint32_t free : cache->count) count -= free;
+    }
+    return count;
+  }
+
+  std::vector<UsedBlock> used_blocks() {
+    std::lock_guard lock(mutex_);
+    std::unordered_set<const void*> free;
+    auto note = [&](const PoolBlock* block, uint32_t count) {
+      for (; count > 0; --count, block = block->next) free.insert(block);
+    };
+    for (auto& batches : batches_) {
+      for (const Batch& batch : batches) note(batch.first, batch.count);
+    }
+    for (const PoolCache* cache : caches_) {
+      for (size_t index = 0; index < kPoolClasses; ++index) {
+        note(cache->free[index], cache->count[index]);
+      }
+    }
+    std::vector<UsedBlock> used;
+    for (const UsedBlock& piece : pieces_) {
+      for (size_t i = 0; i < kPieceBytes / piece.bytes; ++i) {
+        void* block = static_cast<std::byte*>(piece.memory) + i * piece.bytes;
+        if (!free.contains(block)) used.push_back({block, piece.bytes});
+      }
+    }
+    return used;
+  }
+
  private:
   Batch cut(size_t block_bytes) {
-    auto* piece = static_cast<std::byte*>(fresh_piece());
+    auto* piece = static_cast<std::byte*>(fresh_piece(block_bytes));
     uint32_t count = static_cast<uint32_t>(kPieceBytes / block_bytes);
     for (uint32_t i = 0; i < count; ++i) {
       auto* block = reinterpret_cast<PoolBlock*>(piece + i * block_bytes);
@@ -52,7 +100,7 @@ class Depot {
     return {reinterpret_cast<PoolBlock*>(piece), count};
   }
 
-  void* fresh_piece() {
+  void* fresh_piece(size_t block_bytes) {
     std::lock_guard lock(mutex_);
     if (region_ == nullptr || region_used_ == kRegionBytes) {
       // Twice the size, so that a whole aligned huge page lies inside; the rest is given back.
@@ -71,11 +119,14 @@ class Depot {
     }
     void* piece = region_ + region_used_;
     region_used_ += kPieceBytes;
+    pieces_.push_back({piece, block_bytes});
     return piece;
   }
 
   std::mutex mutex_;
   std::vector<Batch> batches_[kPoolClasses];
+  std::vector<UsedBlock> pieces_;  // each with the size of its blocks
+  std::vector<PoolCache*> caches_;
   std::byte* region_ = nullptr;
   size_t region_used_ = 0;
   size_t regions_ = 0;
@@ -89,7 +140,11 @@ Depot& depot() {
 
 /// Gives a thread's cache back when the thread ends.
 struct CacheOwner {
+  CacheOwner() { depot().attach(&pool_cache); }
+  CacheOwner(const CacheOwner&) = delete;
+  CacheOwner& operator=(const CacheOwner&) = delete;
   ~CacheOwner() {
+    depot().detach(&pool_cache);
     for (size_t index = 0; index < kPoolClasses; ++index) {
       if (pool_cache.free[index] == nullptr) continue;
       depot().give(index, {pool_cache.free[index], pool_cache.count[index]});
@@ -105,6 +160,24 @@ void own_cache() {
 }
 
 }  // namespace
+
+size_t pool_blocks_in_use() {
+#ifdef OTP_POOL_IS_MALLOC
+  return 0;
+#else
+  own_cache();
+  return depot().blocks_in_use();
+#endif
+}
+
+std::vector<UsedBlock> pool_used_blocks() {
+#ifdef OTP_POOL_IS_MALLOC
+  return {};
+#else
+  own_cache();
+  return depot().used_blocks();
+#endif
+}
 
 void* pool_refill(size_t index) {
   own_cache();

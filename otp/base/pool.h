@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <vector>
 
 /// Memory for letters, coroutine frames and processes: blocks of 64-byte classes, cached by each
 /// thread, freed to the cache of the thread that frees, exchanged between threads in batches.
@@ -42,13 +43,16 @@ inline constexpr uint32_t kPoolCacheMax = 512;  // blocks of one class before ha
 void* pool_refill(size_t index);
 void pool_spill(size_t index) noexcept;
 
+/// The class of blocks of `bytes`, which must be at most kPoolBlockMax.
+constexpr size_t pool_class(size_t bytes) { return bytes == 0 ? 0 : (bytes - 1) / kPoolStep; }
+
 inline void* pool_allocate(size_t bytes) {
 #ifdef OTP_POOL_IS_MALLOC
   return ::operator new(bytes);
 #else
   if (bytes > kPoolBlockMax) [[unlikely]]
     return ::operator new(bytes);
-  size_t index = (bytes + kPoolStep - 1) / kPoolStep - (bytes > 0);
+  size_t index = pool_class(bytes);
   PoolBlock* block = pool_cache.free[index];
   if (block == nullptr) [[unlikely]]
     return pool_refill(index);
@@ -58,14 +62,12 @@ inline void* pool_allocate(size_t bytes) {
 #endif
 }
 
-/// `bytes` must be the size given to pool_allocate.
-inline void pool_free(void* memory, size_t bytes) noexcept {
+/// Frees a block of this class.
+inline void pool_free_class(void* memory, size_t index) noexcept {
 #ifdef OTP_POOL_IS_MALLOC
-  ::operator delete(memory, bytes);
+  static_cast<void>(index);
+  ::operator delete(memory);
 #else
-  if (bytes > kPoolBlockMax) [[unlikely]]
-    return ::operator delete(memory);
-  size_t index = (bytes + kPoolStep - 1) / kPoolStep - (bytes > 0);
   auto* block = static_cast<PoolBlock*>(memory);
   block->next = pool_cache.free[index];
   pool_cache.free[index] = block;
@@ -73,5 +75,23 @@ inline void pool_free(void* memory, size_t bytes) noexcept {
     pool_spill(index);
 #endif
 }
+
+/// `bytes` must be the size given to pool_allocate.
+inline void pool_free(void* memory, size_t bytes) noexcept {
+  if (bytes > kPoolBlockMax) [[unlikely]]
+    return ::operator delete(memory);
+  pool_free_class(memory, pool_class(bytes));
+}
+
+/// A block that is not free. `bytes` is its class, at least what was asked for.
+struct UsedBlock {
+  void* memory;
+  size_t bytes;
+};
+/// Blocks that are not free now, for leak checks: exact while no other thread uses the pool. Costs
+/// the other functions nothing. 0 and none under the address and thread sanitizers, which find
+/// leaks themselves.
+size_t pool_blocks_in_use();
+std::vector<UsedBlock> pool_used_blocks();
 
 }  // namespace otp::internal

@@ -52,20 +52,6 @@ void write_process(BoundedWriter& out, std::string_view name, Pid pid) {
   out.write(pid.to_string());
 }
 
-// Runs a user's callback, which may throw anything; what it wrote before stays.
-template <class Call>
-void write_guarded(BoundedWriter& out, size_t bytes_max, Call&& call) {
-  try {
-    out.section(bytes_max, call);
-  } catch (...) {
-    const std::exception_ptr error = std::current_exception();
-    out.section(kFieldBytesMax, [&](BoundedWriter& part) {
-      part.write("(formatting it failed: ").write(exception_type_name(error)).write(": ");
-      part.write(exception_message(error)).write(')');
-    });
-  }
-}
-
 void write_part(BoundedWriter& out, std::string_view heading, const ReportPart& part,
                 size_t bytes_max) {
   if (!part) return;
@@ -82,7 +68,7 @@ void write_reason(BoundedWriter& out, std::string_view heading, const ExitReason
   if (stack != nullptr) {
     text = stack->to_string();
   } else if (exception && exception->stack != nullptr) {
-    text = exception->stack->to_string();
+    text = exception->stack->details();
   }
   if (text.empty()) return;
   out.write("thrown at\n");
@@ -143,6 +129,19 @@ void add_pid(LogRecord& record, std::string_view key, Pid pid) {
 
 }  // namespace
 
+// Runs a user's callback, which may throw anything; what it wrote before stays.
+void write_guarded(BoundedWriter& out, size_t bytes_max, const ReportPart& part) {
+  try {
+    out.section(bytes_max, part);
+  } catch (...) {
+    const std::exception_ptr error = std::current_exception();
+    out.section(kFieldBytesMax, [&](BoundedWriter& mention) {
+      mention.write("(formatting it failed: ").write(exception_type_name(error)).write(": ");
+      mention.write(exception_message(error)).write(')');
+    });
+  }
+}
+
 void fill_record(LogRecord& record, const ServerReport& report) {
   BoundedWriter out(kReportBytesMax);
   out.write("server ");
@@ -169,6 +168,11 @@ void fill_record(LogRecord& record, const CrashReport& report) {
     out.write("initial call: ").write(report.initial_call).write('\n');
   }
   write_reason(out, "exit reason: ", report.reason, report.stack);
+  if (!report.awaits.empty()) {
+    out.write("awaited at\n");
+    out.section(kReportStackBytesMax / 2,
+                [&](BoundedWriter& part) { part.write(report.awaits.to_string()); });
+  }
   out.write("ancestors: ");
   write_list(out, report.ancestors, [&](const std::string& ancestor) { out.write(ancestor); });
   out.write("links: ");

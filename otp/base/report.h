@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "otp/base/await_stack.h"
 #include "otp/base/bounded_writer.h"
 #include "otp/base/exit_reason.h"
 #include "otp/base/log.h"
@@ -40,6 +41,9 @@ inline constexpr size_t kReportListMax = 20;  ///< of ancestors, links, letters
 
 /// Prints a part of a report; empty when there is nothing to say.
 using ReportPart = std::function<void(BoundedWriter&)>;
+
+/// Lets `part` write at most `bytes_max` bytes; what it throws is mentioned behind what it wrote.
+void write_guarded(BoundedWriter& out, size_t bytes_max, const ReportPart& part);
 
 /// A server's callback failed: what it was doing. Logged beside a CrashReport.
 struct ServerReport {
@@ -60,6 +64,7 @@ struct CrashReport {
   Pid pid = {};
   const ExitReason* reason = nullptr;
   const StackTrace* stack = nullptr;
+  AwaitStack awaits = {};                   ///< of the throw
   std::vector<std::string> ancestors = {};  ///< names or pids, the parent first
   std::vector<Pid> links = {};
   uint64_t mailbox_letters = 0;

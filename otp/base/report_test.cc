@@ -38,7 +38,7 @@ std::string_view field(const LogRecord& record, std::string_view key) {
 
 }  // namespace
 
-TEST_CASE("SYS-008 a server report has name, last message, state and reason", "[report]") {
+TEST_CASE("a server report has name, last message, state and reason", "[report]") {
   const ExitReason reason = ExitReason::tagged("bad_day", "rain");
   const Message message{.text = "hello", .token = otp::Secret("hunter2")};
   otp::ServerReport report{.server = "Ledger", .name = "ledger", .pid = kPid, .reason = &reason};
@@ -56,7 +56,7 @@ TEST_CASE("SYS-008 a server report has name, last message, state and reason", "[
   CHECK(field(record, "reason") == "{bad_day,\"rain\"}");
 }
 
-TEST_CASE("SYS-008 a crash report has ancestors and exit reason", "[report]") {
+TEST_CASE("a crash report has ancestors and exit reason", "[report]") {
   const ExitReason reason = ExitReason::timeout();
   const otp::StackTrace stack = otp::StackTrace::capture();
   otp::CrashReport report{.initial_call = "Ledger",
@@ -132,7 +132,7 @@ TEST_CASE("R-027 a format_status that throws is mentioned, not fatal", "[report]
         "reason: timeout\n");
 }
 
-TEST_CASE("SYS-010 a supervisor report names the limit, the child's id and pid", "[report]") {
+TEST_CASE("a supervisor report names the limit, the child's id and pid", "[report]") {
   const ExitReason reason = ExitReason::killed();
   otp::SupervisorReport report{.supervisor = "bank_sup",
                                .context = otp::SupervisorReport::Context::shutdown_error,
@@ -159,7 +159,8 @@ TEST_CASE("SYS-010 a supervisor report names the limit, the child's id and pid",
 
 TEST_CASE("the reason of an exception is readable, its stack stands apart", "[report]") {
   class Stack final : public otp::TermObject {
-    std::string to_string() const override { return "  #0 throw_it()\n"; }
+    std::string to_string() const override { return "[thrown at throw_it()]"; }
+    std::string details() const override { return "  #0 throw_it()\n"; }
   };
   const ExitReason reason =
       ExitReason::exception("std::runtime_error", "no money", otp::Term(std::make_shared<Stack>()));
@@ -170,6 +171,13 @@ TEST_CASE("the reason of an exception is readable, its stack stands apart", "[re
         "reason: exception std::runtime_error: no money\n"
         "thrown at\n  #0 throw_it()\n");
   CHECK(field(record, "reason") == "exception std::runtime_error: no money");
+
+  // Who was waiting for it ends with that reason as part of his own: it stays one line.
+  const ExitReason waiting = ExitReason::tagged("call", reason.term());
+  otp::fill_record(record, otp::ServerReport{.server = "Clerk", .pid = kPid, .reason = &waiting});
+  CHECK(record.message ==
+        "server Clerk <0.5.1> terminating\n"
+        "reason: {call,{{std::runtime_error,\"no money\"},[thrown at throw_it()]}}\n");
 }
 
 TEST_CASE("a progress report names supervisor and child", "[report]") {

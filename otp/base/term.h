@@ -17,7 +17,8 @@ namespace otp {
 class TermObject {
  public:
   virtual ~TermObject() = default;
-  virtual std::string to_string() const = 0;
+  virtual std::string to_string() const = 0;  ///< within the text of a term: short, in one line
+  virtual std::string details() const { return to_string(); }  ///< all of it, in several lines
   virtual bool equals(const TermObject& other) const { return this == &other; }
 };
 

@@ -14,7 +14,8 @@
 //      destroyed: we stand in for the object's destructor, and run the real one from there.
 // (T2) An address is in the table at most once, because its object is destroyed before the memory
 //      is used again.
-// (T3) A record does not change while it is in the table; readers copy it under the shard's lock.
+// (T3) Of a record in the table only `awaits` changes, from empty to not, under the shard's lock;
+//      readers copy what they want under the same.
 // An exception whose record could not be allocated is thrown without one.
 
 namespace otp {
@@ -27,6 +28,7 @@ struct Record {
   Destructor destructor;
   Record* next;
   StackTrace stack;
+  AwaitStack awaits;
 };
 
 constexpr size_t kShards = 64;
@@ -93,6 +95,7 @@ Destructor record_throw(void* object, Destructor destructor, uintptr_t frame) no
   Record* record = allocate_record(shard);
   if (record == nullptr) return destructor;
   new (&record->stack) StackTrace;
+  new (&record->awaits) AwaitStack;
   const uintptr_t end = internal::this_thread_stack_end();
   if (frame < end) internal::walk_frames(0, frame, end, &record->stack);
   // Thrown by code without frame pointers, as the standard library's own.
@@ -108,13 +111,15 @@ Destructor record_throw(void* object, Destructor destructor, uintptr_t frame) no
   return destroy_recorded;
 }
 
-std::optional<StackTrace> find_stack(const void* object) noexcept {
+// Calls use(record) under the shard's lock if the exception has one.
+template <class Use>
+void with_record(const void* object, Use use) noexcept {
+  if (object == nullptr) return;
   Shard& shard = shard_of(object);
   std::lock_guard lock(shard.mutex);
-  for (const Record* record = shard.records; record != nullptr; record = record->next) {
-    if (record->object == object) return record->stack;
+  for (Record* record = shard.records; record != nullptr; record = record->next) {
+    if (record->object == object) return use(*record);
   }
-  return std::nullopt;
 }
 
 void* thrown_object(const std::exception_ptr& error) noexcept {
@@ -146,8 +151,25 @@ const void* internal::exception_as(const std::exception_ptr& error,
 }
 
 std::optional<StackTrace> throw_stack(const std::exception_ptr& error) noexcept {
-  void* object = thrown_object(error);
-  return object == nullptr ? std::nullopt : find_stack(object);
+  std::optional<StackTrace> stack;
+  with_record(thrown_object(error), [&](const Record& record) { stack = record.stack; });
+  return stack;
+}
+
+AwaitStack await_stack(const std::exception_ptr& error) noexcept {
+  AwaitStack stack;
+  with_record(thrown_object(error), [&](const Record& record) { stack = record.awaits; });
+  return stack;
+}
+
+bool internal::has_await_stack(const std::exception_ptr& error) noexcept {
+  bool has = true;  // without a record there is nowhere to keep one
+  with_record(thrown_object(error), [&](const Record& record) { has = !record.awaits.empty(); });
+  return has;
+}
+
+void internal::set_await_stack(const std::exception_ptr& error, const AwaitStack& stack) noexcept {
+  with_record(thrown_object(error), [&](Record& record) { record.awaits = stack; });
 }
 
 std::optional<StackTrace> throw_stack() noexcept { return throw_stack(std::current_exception()); }

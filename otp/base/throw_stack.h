@@ -21,19 +21,26 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "otp/base/await_stack.h"
 #include "otp/base/stack_trace.h"
 
 namespace otp {
 
 namespace internal {
 const void* exception_as(const std::exception_ptr& error, const std::type_info& type) noexcept;
-}
+/// For otp/async: an exception without a record has no await stack and takes none.
+bool has_await_stack(const std::exception_ptr& error) noexcept;
+void set_await_stack(const std::exception_ptr& error, const AwaitStack& stack) noexcept;
+}  // namespace internal
 
 /// The stack at which `error` was first thrown (std::make_exception_ptr: none, nothing was thrown).
 std::optional<StackTrace> throw_stack(const std::exception_ptr& error) noexcept;
 
 /// The same for the exception being handled by the innermost `catch` of this thread.
 std::optional<StackTrace> throw_stack() noexcept;
+
+/// Where the coroutines stood that `error` left on its way; empty for one that left none.
+AwaitStack await_stack(const std::exception_ptr& error) noexcept;
 
 /// `std::runtime_error`, `int`, `bank::Overdrawn`; empty for no exception or a foreign one.
 std::string exception_type_name(const std::exception_ptr& error);

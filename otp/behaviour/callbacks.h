@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "otp/async/async.h"
+#include "otp/base/bounded_writer.h"
 #include "otp/behaviour/steps.h"
 #include "otp/runtime/runtime.h"
 
@@ -14,6 +15,12 @@ namespace otp {
 
 /// handle_info(IdleTimeout): no message came within the time that a callback had asked for.
 struct IdleTimeout {};
+
+/// handle_info(Response): the response to a request of send_request() that nobody waits for; look
+/// into it with check_response(). Valid until the callback has ended.
+struct Response {
+  internal::Letter* letter = nullptr;
+};
 
 /// A message of any type, for a handle_info that takes what no other overload does.
 class Message;
@@ -67,6 +74,12 @@ template <HasArgs S>
 struct ArgsOf<S> {
   using Type = typename S::Args;
 };
+
+template <class S>
+concept HasHibernate = requires(S& s) { s.hibernate(); };
+/// Prints what reports and sys::get_status show of the server, in place of its State.
+template <class S>
+concept FormatsStatus = requires(const S& s, BoundedWriter& out) { s.format_status(out); };
 
 template <class S>
 concept HasState = requires(S& s) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -43,14 +44,25 @@
 ///   void handle_info(Down), (ExitMessage), (IdleTimeout), (M)     M by otp::send, timers
 ///   void handle_continue(C)               after then_continue(C{})
 ///   void terminate(ExitReason)            before an end that the server takes part in
+///   void format_status(BoundedWriter&) const   what reports and sys show of its data
+///   void hibernate()                      releases what it can spare, after hibernate()
 /// Each may return an otp::Async of its result and wait in it; while it waits the process handles
 /// no other message, as in OTP. Instead of Reply or void: CallResult<Reply>, CastResult (steps.h).
 /// An overloaded handle_info that takes messages of untyped senders lists them: `using Info =
 /// otp::Protocol<Tick, Tock>;`; an overloaded handle_continue likewise: `using Continue = ...`.
 ///
+/// Args: a plain struct, which a configuration fills by field name. What it may leave out has a
+/// default; what it must say is an otp::Required<T> (otp/config/required.h), and another server an
+/// otp::Required<otp::Name<S>>: then the check sees that there is such a child.
+///
 /// When it ends: a callback that throws ends the server with {{Type,What},Stack}, after terminate.
-/// What is in its object at that moment is what terminate sees (OTP: the state from before the
-/// callback). OTP: gen_server. Not for code that needs no state of its own or no serialisation:
+/// Then a ServerReport and a CrashReport are logged (report.h).
+///
+/// State: a server may keep its data in one plain struct, as a public member `State state_`. Then
+/// reports and sys (sys.h) show it field by field, sys::get_state copies it, and with `static
+/// constexpr bool rollback_on_exception = true` terminate sees it as before the callback that threw
+/// (as in OTP; it costs a copy a message). Else terminate sees what that callback left.
+/// OTP: gen_server. Not for code that needs no state of its own or no serialisation:
 /// call a function.
 namespace otp {
 
@@ -59,8 +71,9 @@ struct StartOptions {
   std::string name{};  ///< registered before init runs; empty: none
   Timeout timeout =
       infinity;  ///< for init; then the process is killed and the start fails with `timeout`
-  MailboxLimit mailbox{};     ///< how many messages may wait; none: any number
-  bool drop_expired = false;  ///< a call whose caller has given up is dropped, not handled
+  MailboxLimit mailbox{};        ///< how many messages may wait; none: any number
+  bool drop_expired = false;     ///< a call whose caller has given up is dropped, not handled
+  std::optional<ViaName> via{};  ///< a name in a registry, likewise before init runs
 };
 
 /// How to call. Default timeout as in OTP.
@@ -96,36 +109,58 @@ consteval void check_cast_result() {
 }
 
 // Everything a send can be wrong about is said here, once: the code behind it is left out then, so
-// that the reason is the whole diagnostic.
-template <class S, class M>
-consteval void check_call() {
-  static_assert(Request<M>, "this message has no Reply: it is a cast, use otp::cast");
-  if constexpr (Request<M>) {
-    using R = typename M::Reply;
-    static_assert(CallHandler<S, M> || CallHandlerWithFrom<S, M, R>,
-                  "the server has no public handle_call that takes exactly this message");
-    if constexpr (CallHandler<S, M>) {
-      check_call_result<R, decltype(std::declval<S&>().handle_call(Exactly<M>()))>();
-    } else if constexpr (CallHandlerWithFrom<S, M, R>) {
-      using From = Exactly<From<R>>;
-      check_call_result<R, decltype(std::declval<S&>().handle_call(Exactly<M>(), From()))>();
+// that the reason is the whole diagnostic. Other behaviours specialise it.
+template <class S>
+struct ChecksOf {
+  template <class M>
+  static consteval void call() {
+    static_assert(Request<M>, "this message has no Reply: it is a cast, use otp::cast");
+    if constexpr (Request<M>) {
+      using R = typename M::Reply;
+      static_assert(CallHandler<S, M> || CallHandlerWithFrom<S, M, R>,
+                    "the server has no public handle_call that takes exactly this message");
+      if constexpr (CallHandler<S, M>) {
+        check_call_result<R, decltype(std::declval<S&>().handle_call(Exactly<M>()))>();
+      } else if constexpr (CallHandlerWithFrom<S, M, R>) {
+        using From = Exactly<From<R>>;
+        check_call_result<R, decltype(std::declval<S&>().handle_call(Exactly<M>(), From()))>();
+      }
+      require_shareable<M>();
+      if constexpr (!std::is_void_v<typename M::Reply>) require_shareable<typename M::Reply>();
+    }
+  }
+  template <class M>
+  static consteval void cast() {
+    static_assert(!Request<M>, "this message has a Reply: it is a call, use otp::call");
+    static_assert(Request<M> || CastHandler<S, M>,
+                  "the server has no public handle_cast that takes exactly this message");
+    if constexpr (CastHandler<S, M>) {
+      check_cast_result<decltype(std::declval<S&>().handle_cast(Exactly<M>()))>();
     }
     require_shareable<M>();
-    if constexpr (!std::is_void_v<typename M::Reply>) require_shareable<typename M::Reply>();
   }
-}
-template <class S, class M>
-consteval void check_cast() {
-  static_assert(!Request<M>, "this message has a Reply: it is a call, use otp::call");
-  static_assert(Request<M> || CastHandler<S, M>,
-                "the server has no public handle_cast that takes exactly this message");
-  if constexpr (CastHandler<S, M>) {
-    check_cast_result<decltype(std::declval<S&>().handle_cast(Exactly<M>()))>();
+  template <class M>
+  static consteval void info() {
+    static_assert(InfoHandler<S, M>,
+                  "the server has no public handle_info that takes exactly this message");
+    if constexpr (InfoHandler<S, M>) {
+      check_cast_result<decltype(std::declval<S&>().handle_info(Exactly<M>()))>();
+    }
+    require_shareable<M>();
   }
-  require_shareable<M>();
-}
+};
 
 void deliver_reply(Pid caller, Reference reference, Pid server, Letter* letter);
+
+/// gen_server, unless S names its behaviour.
+template <class S>
+constexpr const char* behaviour_of() {
+  if constexpr (requires { S::Behaviour::kName; }) {
+    return S::Behaviour::kName;
+  } else {
+    return "gen_server";
+  }
+}
 
 /// A call under way: what does not depend on the types.
 class CallBase {
@@ -143,7 +178,9 @@ class CallBase {
   void suspend();
   /// The reply, or null and the reason in `error`.
   Letter* finish(ExitReason& error);
-  [[noreturn]] void throw_described(ExitReason error, std::string_view message);
+  /// Throws {Error,{Behaviour,call,[Target,Message,Timeout]}}.
+  [[noreturn]] void throw_described(ExitReason error, const char* behaviour,
+                                    std::string_view message);
 
   const Pid target_;
   const Timeout timeout_;
@@ -172,15 +209,15 @@ Letter* make_call_letter(const Operation& operation, M message) {
   letter->operation = &operation;
   letter->set_deadline(TimerWheel::kNever);
   new (letter->payload()) M(std::move(message));
-  letter->flags |= kPayload;
+  if constexpr (!std::is_trivially_destructible_v<M>) letter->flags |= kPayload;
   return letter;
 }
 
 template <class S, class M>
-class [[nodiscard]] Call : public CallBase {
+class [[nodiscard]] CallAwaiter : public CallBase {
  public:
   using R = typename ReplyOf<M>::Type;
-  Call(Server<S> server, M message, CallOptions options)
+  CallAwaiter(Server<S> server, M message, CallOptions options)
       : CallBase(server.pid(), options.timeout,
                  make_call_letter<M>(call_operation<S, M>, std::move(message))) {}
   bool await_ready() noexcept { return ready(); }
@@ -191,16 +228,16 @@ class [[nodiscard]] Call : public CallBase {
   R await_resume() {
     ExitReason error;
     Letter* reply = finish(error);
-    if (reply == nullptr) throw_described(std::move(error), type_name<M>());
+    if (reply == nullptr) throw_described(std::move(error), behaviour_of<S>(), type_name<M>());
     return take_reply_value<R>(self_process(), reply);
   }
 };
 
 template <class S, class M>
-class [[nodiscard]] TryCall : public CallBase {
+class [[nodiscard]] TryCallAwaiter : public CallBase {
  public:
   using R = typename ReplyOf<M>::Type;
-  TryCall(Server<S> server, M message, CallOptions options)
+  TryCallAwaiter(Server<S> server, M message, CallOptions options)
       : CallBase(server.pid(), options.timeout,
                  make_call_letter<M>(call_operation<S, M>, std::move(message))) {}
   bool await_ready() noexcept { return ready(); }
@@ -224,7 +261,11 @@ class [[nodiscard]] TryCall : public CallBase {
 }  // namespace internal
 
 // ---- Calling
-// ------------------------------------------------------------------------------------------
+
+/// What call<S>(server, M) returns, to be awaited: the return type of a function whose users need
+/// not see what the call needs of S.
+template <class S, class M>
+using PendingCall = internal::CallAwaiter<S, M>;
 
 /// Sends `message` to `server` and waits for its reply.
 ///
@@ -235,27 +276,26 @@ class [[nodiscard]] TryCall : public CallBase {
 /// Returns: co_await gives M::Reply. A reply that comes after the timeout is dropped, never seen.
 /// Threads: inside a process; threads outside use otp::call(system, ...).
 /// Errors:  throws Exit with {Reason,{gen_server,call,[Server,Message,Timeout]}}, Reason being
-/// `timeout`,
-///          `noproc`, `calling_self`, or the server's exit reason if it ends first.
+///          `timeout`, `noproc`, `calling_self`, or the server's exit reason if it ends first.
 /// OTP:     gen_server:call/2,3 as since OTP 24. Differs: the message's type checks the reply's.
 template <class S, class M>
-internal::Call<S, M> call(Server<S> server, M message, CallOptions options = {}) {
-  internal::check_call<S, M>();
-  return internal::Call<S, M>(std::move(server), std::move(message), options);
+internal::CallAwaiter<S, M> call(Server<S> server, M message, CallOptions options = {}) {
+  internal::ChecksOf<S>::template call<M>();
+  return internal::CallAwaiter<S, M>(std::move(server), std::move(message), options);
 }
 template <class S, class M>
-internal::Call<S, M> call(const Name<S>& name, M message, CallOptions options = {}) {
+internal::CallAwaiter<S, M> call(const Name<S>& name, M message, CallOptions options = {}) {
   return call(Server<S>(name), std::move(message), options);
 }
 
 /// call() for callers that plan for failure: a Result with the reply, or with the plain reason.
 template <class S, class M>
-internal::TryCall<S, M> try_call(Server<S> server, M message, CallOptions options = {}) {
-  internal::check_call<S, M>();
-  return internal::TryCall<S, M>(std::move(server), std::move(message), options);
+internal::TryCallAwaiter<S, M> try_call(Server<S> server, M message, CallOptions options = {}) {
+  internal::ChecksOf<S>::template call<M>();
+  return internal::TryCallAwaiter<S, M>(std::move(server), std::move(message), options);
 }
 template <class S, class M>
-internal::TryCall<S, M> try_call(const Name<S>& name, M message, CallOptions options = {}) {
+internal::TryCallAwaiter<S, M> try_call(const Name<S>& name, M message, CallOptions options = {}) {
   return try_call(Server<S>(name), std::move(message), options);
 }
 
@@ -264,7 +304,7 @@ internal::TryCall<S, M> try_call(const Name<S>& name, M message, CallOptions opt
 template <class S, class M>
 Sent cast(const Server<S>& server, M message) {
   using namespace internal;
-  check_cast<S, M>();
+  ChecksOf<S>::template cast<M>();
   LibraryScope scope(env());
   deliver_message(server.pid(),
                   make_letter<M>(LetterKind::cast, cast_operation<S, M>, std::move(message)));
@@ -283,7 +323,7 @@ Sent cast(const Name<S>& name, M message) {
 template <class S, class M>
 Result<void> try_cast(const Server<S>& server, M message) {
   using namespace internal;
-  check_cast<S, M>();
+  ChecksOf<S>::template cast<M>();
   LibraryScope scope(env());
   const Pid target = server.pid();
   if (auto why = why_not_taken(target)) return *why;
@@ -300,12 +340,7 @@ Result<void> try_cast(const Name<S>& name, M message) {
 template <class S, class M>
 Sent send(const Server<S>& server, M message) {
   using namespace internal;
-  static_assert(InfoHandler<S, M>,
-                "the server has no public handle_info that takes exactly this message");
-  if constexpr (InfoHandler<S, M>) {
-    check_cast_result<decltype(std::declval<S&>().handle_info(Exactly<M>()))>();
-  }
-  require_shareable<M>();
+  ChecksOf<S>::template info<M>();
   LibraryScope scope(env());
   deliver_message(server.pid(),
                   make_letter<M>(LetterKind::message, info_operation<S, M>, std::move(message)));
@@ -331,7 +366,6 @@ inline void reply(const From<void>& from) {
 std::optional<Duration> remaining();
 
 // ---- Starting and stopping
-// ----------------------------------------------------------------------------
 
 namespace internal {
 
@@ -369,11 +403,10 @@ Async<Result<Server<S>>> start_typed(typename ArgsOf<S>::Type arguments, StartOp
 /// Starts a server linked to the calling process and waits for its init.
 ///
 /// Returns: co_await gives Result<Server<S>>: the server once its init is done; `ignored`; or the
-/// reason:
-///          what init gave or threw, {already_started,Pid} when the name is taken, `timeout`.
+///          reason: what init gave or threw, {already_started,Pid} when the name is taken,
+///          `timeout`.
 /// Errors:  a failed init that is no error(...) or ignore() ends the process with its reason, and
-/// with it a
-///          caller that does not trap exits.
+///          with it a caller that does not trap exits.
 /// OTP:     gen_server:start_link/3,4.
 template <class S>
 Async<Result<Server<S>>> start_link(typename internal::ArgsOf<S>::Type arguments = {},
@@ -387,6 +420,26 @@ Async<Result<Server<S>>> start(typename internal::ArgsOf<S>::Type arguments = {}
   return internal::start_typed<S>(std::move(arguments), std::move(options), {});
 }
 
+/// A server that was just started, and the monitor that watches it from the start.
+template <class S>
+struct Monitored {
+  Server<S> server;
+  Reference monitor;
+};
+/// Starts a server without a link and monitors it, in one step. A start that fails leaves no
+/// monitor and no Down. OTP: gen_server:start_monitor/3,4.
+template <class S>
+Async<Result<Monitored<S>>> start_monitor(typename internal::ArgsOf<S>::Type arguments = {},
+                                          StartOptions options = {}) {
+  auto started = co_await internal::start_server(&internal::make_server<S>, &arguments,
+                                                 std::move(options), {.monitor = true});
+  if (started.ok()) {
+    co_return Monitored<S>{Server<S>(started.value().pid), started.value().monitor};
+  }
+  if (started.ignored()) co_return Ignored();
+  co_return started.error();
+}
+
 /// Asks a server to end with `reason`: what is queued before is handled first, terminate runs.
 /// Returns when the process is gone and its name is free. Errors: throws Exit `noproc`, `timeout`
 /// (the server goes on stopping), or the reason it ended with if that is another one. OTP:
@@ -398,12 +451,11 @@ Async<void> stop(const Server<S>& server, ExitReason reason = {}, Timeout timeou
 }
 
 // ---- From threads outside
-// -----------------------------------------------------------------------------
 
 /// otp::call for a thread outside of processes: blocks that thread.
 template <class S, class M>
 typename M::Reply call(System& system, Server<S> server, M message, CallOptions options = {}) {
-  internal::check_call<S, M>();
+  internal::ChecksOf<S>::template call<M>();
   return system.run(
       [](Server<S> to, M m, CallOptions o) -> Async<typename M::Reply> {
         co_return co_await call(std::move(to), std::move(m), o);

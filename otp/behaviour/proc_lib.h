@@ -40,6 +40,9 @@ class AckedProcess : public PlainProcess {
       : name_(std::move(name)), ack_(ack), at_once_(at_once) {}
   void on_start() override;
   void answer_waiting() noexcept override;
+  Ancestors ancestors() const override {
+    return {parent(), ack_.ancestors[0], ack_.ancestors[1], ack_.ancestors[2]};
+  }
   void acknowledge(Letter* letter);
   void fail_start(ExitReason answer);
 

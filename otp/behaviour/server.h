@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,7 +23,29 @@ struct ServerType {
 template <class S>
 inline const ServerType server_type{type_name<S>(), stable_hash<S>};
 
+/// A name that a registry keeps, not the System. Its methods run in the process that asks.
+class ViaTarget : public TermObject {
+ public:
+  /// The process that has the name; the default Pid: none that lives.
+  virtual Pid whereis() const = 0;
+  /// Gives the name to the calling process. The default Pid: done; else who has it.
+  virtual Pid add_self() const = 0;
+};
+
 }  // namespace internal
+
+/// A name in a registry; made by otp::Registry's via(). Usable as the name of a server that is
+/// started (StartOptions::via) and as an address (Server<S>). OTP: {via, Module, Name}.
+class ViaName {
+ public:
+  explicit ViaName(std::shared_ptr<const internal::ViaTarget> target)
+      : target_(std::move(target)) {}
+  std::string to_string() const { return target_->to_string(); }
+  const std::shared_ptr<const internal::ViaTarget>& target() const { return target_; }
+
+ private:
+  std::shared_ptr<const internal::ViaTarget> target_;
+};
 
 /// The name of a server of type S: looked up at each use, so it survives restarts. What a
 /// long-lived holder keeps. In YAML an Args field of this type is written as the child's name.
@@ -41,8 +64,9 @@ class Name {
   Term name_;  // an atom: copied without an allocation
 };
 
-/// The one address type of servers: a pid, or a local name. Made from a Pid, a Name<S>, or the
-/// result of a start. S says which messages may be sent; the compiler checks each.
+/// The one address type of servers: a pid, a local name, or a name in a registry. Made from a Pid,
+/// a Name<S>, a ViaName, or the result of a start. S says which messages may be sent; the compiler
+/// checks each.
 ///
 /// A Server made from a pid dies with its process; one made from a name finds the next one.
 /// Copying is cheap; it may be sent to other processes.
@@ -53,17 +77,23 @@ class Server {
   Server() = default;
   explicit Server(Pid pid) : pid_(pid) {}
   Server(const Name<S>& name) : name_(name.name_) {}
+  explicit Server(const ViaName& via) : name_(std::shared_ptr<const TermObject>(via.target())) {}
 
   /// The pid now: of a name the one that has it, the default Pid if nobody has.
   /// Threads: from inside a process (for names).
   Pid pid() const {
     if (name_.kind() == Term::Kind::none) return pid_;
     internal::LibraryScope scope(internal::env());
+    if (name_.kind() == Term::Kind::object) {
+      return static_cast<const internal::ViaTarget*>(name_.object())->whereis();
+    }
     return internal::whereis_or_nobody(name_.text());
   }
-  /// Empty when this is made from a pid.
+  /// Empty unless this is made from a local name.
   std::string_view name() const { return name_.text(); }
-  std::string to_string() const { return name().empty() ? pid_.to_string() : std::string(name()); }
+  std::string to_string() const {
+    return name_.kind() == Term::Kind::none ? pid_.to_string() : name_.to_string();
+  }
   friend bool operator==(const Server&, const Server&) = default;
 
  private:
@@ -73,6 +103,8 @@ class Server {
 
 }  // namespace otp
 
+template <>
+struct otp::Shareable<otp::ViaName> : std::true_type {};
 template <class S>
 struct otp::Shareable<otp::Name<S>> : std::true_type {};
 template <class S>

@@ -8,26 +8,42 @@
 namespace otp::internal {
 
 // ---- Starting
-// -----------------------------------------------------------------------------------------
 
 void ServerBase::on_start() {
-  if (!register_own_name()) return;
+  if (drops_expired()) set_drop_expired(true);
+  set_may_have_urgent_work(false);
+  if (!register_own_name() || !register_via()) return;
   construct();
 }
 
 bool ServerBase::register_own_name() {
-  if (name_.empty()) return true;
+  if (margin_ == nullptr || margin_->name.empty()) return true;
+  const std::string& name = margin_->name;
   uint64_t holder = 0;
-  switch (system().names().add(name_, id(), &holder)) {
+  switch (system().names().add(name, id(), &holder)) {
     case NameTable::Outcome::registered: return true;
     case NameTable::Outcome::name_taken:
       fail_start(ExitReason::normal(), ExitReason::tagged("already_started", Term(Pid{0, holder})),
                  0);
       return false;
     default:
-      fail_start(ExitReason::normal(), ExitReason::tagged("badarg", Term(name_)), 0);
+      fail_start(ExitReason::normal(), ExitReason::tagged("badarg", Term(name)), 0);
       return false;
   }
+}
+
+bool ServerBase::register_via() {
+  if (margin_ == nullptr || margin_->via == nullptr) return true;
+  Pid holder;
+  bool asked = false;
+  user([&] {
+    holder = margin_->via->add_self();
+    asked = true;
+  });
+  if (!asked) return false;
+  if (!holder) return true;
+  fail_start(ExitReason::normal(), ExitReason::tagged("already_started", Term(holder)), 0);
+  return false;
 }
 
 void ServerBase::start_done(Step step) {
@@ -38,36 +54,50 @@ void ServerBase::start_done(Step step) {
     return fail_start(ExitReason::normal(), std::move(step.reason), 0);
   }
   if (step.kind == Step::Kind::stop) {
+    report_crash(*this, step.reason, nullptr);
     ExitReason answer = step.reason;
     return fail_start(std::move(step.reason), std::move(answer), 0);
   }
   phase_ = Phase::idle;
+  margin_.reset();
   acknowledge(make_signal(LetterKind::reply));
   follow(std::move(step));
 }
 
 // The starter hears of it when the process is gone and its name is free: in answer_waiting.
 void ServerBase::fail_start(ExitReason reason, ExitReason answer, uint8_t flags) {
-  start_answer_ = std::move(answer);
+  margin().start_answer = std::move(answer);
   start_flags_ = flags;
   exit_with(std::move(reason));
 }
 
 void ServerBase::acknowledge(Letter* letter) {
   letter->sender = id();
-  letter->reference = ack_.reference;
-  uint64_t caller = std::exchange(ack_.caller, 0);
+  letter->reference = call_reference_;
+  uint64_t caller = std::exchange(call_caller_, 0);
   if (caller == 0) return free_letter(letter);
   system().deliver(caller, letter);
 }
 
 // ---- Messages
-// -----------------------------------------------------------------------------------------
 
 void ServerBase::on_message(Letter* letter) {
-  phase_ = Phase::handling;
-  handle(letter);
-  if (phase_ == Phase::handling && !driver().active()) phase_ = Phase::idle;
+  handling([&] {
+    if (attention()) [[unlikely]]
+      attend(*letter);
+    handle(letter);
+  });
+}
+
+// A callback that has returned without waiting; one that waits comes to on_coroutine_done.
+void ServerBase::callback_done() {
+  if (phase_ != Phase::handling || driver().active()) return;
+  phase_ = Phase::idle;
+  if (held_ != nullptr) consume(std::exchange(held_, nullptr));
+}
+
+bool ServerBase::is_expired(int64_t deadline) const {
+  return drop_expired() && deadline != TimerWheel::kNever && system().now() > deadline;
 }
 
 void ServerBase::handle(Letter* letter) {
@@ -90,18 +120,15 @@ void ServerBase::handle(Letter* letter) {
         }
         return consume(letter);
       }
-      if (letter->kind == LetterKind::call && (drop_expired() || drops_expired()) &&
-          letter->deadline() != TimerWheel::kNever && system().now() > letter->deadline()) {
+      if (letter->kind == LetterKind::call && is_expired(letter->deadline())) {
         return consume(letter);
       }
       return letter->operation->invoke(*this, *letter);
-    case LetterKind::system: {
-      SystemRequest request = letter->as<SystemRequest>();
-      return request.run(*this, *letter);
-    }
+    case LetterKind::system: return handle_system(letter);
+    case LetterKind::reply: return dispatch_response(letter);
     case LetterKind::exit:
     case LetterKind::link_exit:
-      if (letter->sender == parent() && parent() != 0) {
+      if (linked_ && letter->sender == parent()) {
         ExitReason reason = letter->as<ExitReason>();
         consume(letter);
         return terminate_with(std::move(reason));
@@ -118,8 +145,9 @@ void ServerBase::handle(Letter* letter) {
 void ServerBase::unhandled_info(Letter* letter) {
   std::string what = letter->kind == LetterKind::message
                          ? std::string(letter->operation->type->name)
-                     : letter->kind == LetterKind::down ? "DOWN"
-                                                        : "EXIT";
+                     : letter->kind == LetterKind::down  ? "DOWN"
+                     : letter->kind == LetterKind::reply ? "response"
+                                                         : "EXIT";
   log_runtime(system().log(), LogLevel::warning,
               std::string(type_.name) + " " + pid().to_string() +
                   " has no handle_info for a message of type " + what);
@@ -127,9 +155,7 @@ void ServerBase::unhandled_info(Letter* letter) {
 }
 
 void ServerBase::on_idle_timeout() {
-  phase_ = Phase::handling;
-  dispatch_timeout();
-  if (phase_ == Phase::handling && !driver().active()) phase_ = Phase::idle;
+  handling([&] { dispatch_timeout(); });
 }
 
 void ServerBase::begin_call(Letter& letter) {
@@ -142,8 +168,18 @@ void ServerBase::send_answer(Letter* letter) {
   letter->sender = id();
   letter->reference = call_reference_;
   uint64_t caller = std::exchange(call_caller_, 0);
+  if (debugged()) [[unlikely]]
+    note_out(*letter, caller);
   if (caller == 0) return free_letter(letter);
   system().deliver(caller, letter);
+}
+
+void ServerBase::answered(uint64_t reference) {
+  if (call_caller_ != 0 && call_reference_ == reference) {
+    call_caller_ = 0;
+  } else {
+    unwatch(reference);
+  }
 }
 
 void ServerBase::keep_waiting() {
@@ -152,14 +188,20 @@ void ServerBase::keep_waiting() {
 }
 
 // ---- After a callback
-// ---------------------------------------------------------------------------------
 
 void ServerBase::follow(Step step) {
   if (step.kind == Step::Kind::stop) return terminate_with(std::move(step.reason));
   if (step.idle_timeout) {
     wait_for_message(system().deadline_after(*step.idle_timeout));
   }
-  if (step.next != nullptr) next_ = std::move(step.next);
+  if (step.hibernate) {
+    set_hibernating(true);
+    run_hibernate();
+  }
+  if (step.next != nullptr) {
+    next_ = std::move(step.next);
+    set_may_have_urgent_work(true);
+  }
 }
 
 bool ServerBase::has_urgent_work() const {
@@ -167,74 +209,80 @@ bool ServerBase::has_urgent_work() const {
 }
 
 void ServerBase::on_urgent_work() {
-  phase_ = Phase::handling;
-  dispatch_continue(next_.release());
-  if (phase_ == Phase::handling && !driver().active()) phase_ = Phase::idle;
+  set_may_have_urgent_work(false);
+  handling([&] { dispatch_continue(next_.release()); });
 }
 
 void ServerBase::on_coroutine_done() {
   std::exception_ptr thrown = take_coroutine_exception();
   if (phase_ == Phase::terminating) return terminated(std::move(thrown));
   if (thrown != nullptr) return fault(std::move(thrown));
-  if (phase_ == Phase::handling) phase_ = Phase::idle;
+  callback_done();
   if (deferred_stop_) {
     deferred_stop_ = false;
-    terminate_with(std::move(stop_reason_));
+    return terminate_with(std::move(margin().stop_reason));
   }
+  coroutine_done();
 }
 
 // ---- The end
-// ------------------------------------------------------------------------------------------
 
 void ServerBase::fault(std::exception_ptr thrown) {
-  ExitReason reason = reason_of(std::move(thrown));
+  ExitReason reason = reason_of(thrown);
   if (phase_ == Phase::starting) {
-    if (reason.is_abnormal()) report_crash(*this, reason);
+    report_crash(*this, reason, thrown);
     ExitReason answer = reason;
     return fail_start(std::move(reason), std::move(answer), 0);
   }
+  roll_back();
+  margin().fault = std::move(thrown);
   terminate_with(std::move(reason));
 }
 
 void ServerBase::terminate_with(ExitReason reason) {
   if (driver().active()) {  // inside the callback's own coroutine: it ends first
     deferred_stop_ = true;
-    stop_reason_ = std::move(reason);
+    margin().stop_reason = std::move(reason);
     return;
   }
   phase_ = Phase::terminating;
   next_.reset();
-  stop_reason_ = std::move(reason);
-  run_terminate(stop_reason_);
+  margin().stop_reason = std::move(reason);
+  run_terminate(margin().stop_reason);
 }
 
 void ServerBase::terminated(std::exception_ptr thrown) {
-  if (thrown != nullptr) stop_reason_ = reason_of(std::move(thrown));
-  if (stop_reason_.is_abnormal()) report_crash(*this, stop_reason_);
-  exit_with(std::move(stop_reason_));
+  Margin& end = margin();
+  if (thrown != nullptr) {
+    end.stop_reason = reason_of(thrown);
+    end.fault = std::move(thrown);
+  }
+  report_end(end.stop_reason, held_, end.fault);
+  end.fault = nullptr;
+  exit_with(std::move(end.stop_reason));
 }
 
 void ServerBase::on_exit() noexcept {
+  if (held_ != nullptr) consume(std::exchange(held_, nullptr));
   next_.reset();
   destroy_server();
 }
 
 void ServerBase::answer_waiting() noexcept {
-  if (call_caller_ != 0) {
+  if (call_caller_ == 0) return;
+  if (phase_ != Phase::starting) {
     Letter* letter = make_signal(LetterKind::reply, exit_reason());
     letter->flags |= kFailed;
-    send_answer(letter);
+    return send_answer(letter);
   }
-  if (ack_.caller != 0) {
-    bool failed = phase_ == Phase::starting && (start_flags_ != 0 || !start_answer_.is_normal());
-    Letter* letter = make_signal(LetterKind::reply, failed ? start_answer_ : exit_reason());
-    letter->flags |= kFailed | start_flags_;
-    acknowledge(letter);
-  }
+  const bool failed =
+      margin_ != nullptr && (start_flags_ != 0 || !margin_->start_answer.is_normal());
+  Letter* letter = make_signal(LetterKind::reply, failed ? margin_->start_answer : exit_reason());
+  letter->flags |= kFailed | start_flags_;
+  acknowledge(letter);
 }
 
 // ---- Calls
-// --------------------------------------------------------------------------------------------
 
 bool CallBase::ready() noexcept {
   self_call_ = target_.id == self_process().id();
@@ -245,7 +293,7 @@ void CallBase::suspend() {
   LibraryScope scope(env());
   Process& process = self_process();
   SystemImpl& system = process.system();
-  int64_t deadline = system.deadline_after(timeout_);
+  int64_t deadline = system.core_deadline_after(timeout_);
   reference_ = system.new_reference();
   Letter* letter = std::exchange(request_, nullptr);
   letter->sender = process.id();
@@ -280,11 +328,11 @@ Letter* CallBase::finish(ExitReason& error) {
   return reply;
 }
 
-void CallBase::throw_described(ExitReason error, std::string_view message) {
+void CallBase::throw_described(ExitReason error, const char* behaviour, std::string_view message) {
   Term timeout =
       timeout_.is_infinite() ? Term::literal("infinity") : Term(timeout_.nanoseconds() / 1'000'000);
   Term description =
-      Term::tuple({Term::literal("gen_server"), Term::literal("call"),
+      Term::tuple({Term::literal(behaviour), Term::literal("call"),
                    Term::list({Term(target_), Term::atom(std::string(message)), timeout})});
   throw Exit(ExitReason(Term::tuple({error.term(), description})));
 }
@@ -293,7 +341,9 @@ void deliver_reply(Pid caller, Reference reference, Pid server, Letter* letter) 
   Process& process = self_process();
   letter->sender = process.id();
   letter->reference = reference.id;
-  if (server.id == process.id()) process.unwatch(reference.id);
+  if (server.id == process.id() && process.server_type() != nullptr) {
+    static_cast<ServerBase&>(process).answered(reference.id);
+  }
   process.system().deliver(caller.id, letter);
 }
 
@@ -337,8 +387,10 @@ class AckAwaiter {
   int64_t deadline_;
 };
 
-// A failed start leaves nothing behind: no link, and no exit message of the process that never was.
-void forget_failed(Pid child, bool linked) {
+// A failed start leaves nothing behind: no monitor, no link, and no message of the process that
+// never was.
+void forget_failed(Pid child, Reference monitor, bool linked) {
+  if (monitor) demonitor(monitor, true);
   if (!linked) return;
   LibraryScope scope(env());
   Process& process = self_process();
@@ -351,10 +403,16 @@ void forget_failed(Pid child, bool linked) {
 
 Async<Result<Started>> start_server(MakeServer make, void* arguments, StartOptions options,
                                     StartTies ties) {
-  StartAck ack{self_process().id(), make_ref().id};
+  const Ancestors older = self_process().ancestors();
+  StartAck ack{self_process().id(), make_ref().id, ties.link, {older[0], older[1], older[2]}};
   auto body = make(std::move(options.name), ack, arguments);
   body->limit_mailbox(options.mailbox);
   body->set_drop_expired(options.drop_expired);
+  if (options.via) {
+    auto* server = dynamic_cast<ServerBase*>(body.get());
+    if (server == nullptr) co_return ExitReason::tagged("badarg", Term("via wants a server"));
+    server->set_via(options.via->target());
+  }
   Spawned spawned = spawn_process(std::move(body), {.link = ties.link, .monitor = ties.monitor});
   Pid child = spawned.pid;
   Letter* letter =
@@ -365,14 +423,14 @@ Async<Result<Started>> start_server(MakeServer make, void* arguments, StartOptio
     otp::exit(child, ExitReason::kill());
     DownOf ours{reference};
     co_await receive<Down>(ours);
-    forget_failed(child, ties.link);
+    forget_failed(child, spawned.monitor, ties.link);
     co_return ExitReason::timeout();
   }
   uint8_t flags = letter->flags;
   ExitReason reason = flags & kFailed ? letter->as<ExitReason>() : ExitReason();
   self_process().consume(letter);
   if (!(flags & kFailed)) co_return Started{child, spawned.monitor};
-  forget_failed(child, ties.link);
+  forget_failed(child, spawned.monitor, ties.link);
   if (flags & kIgnored) co_return Ignored();
   co_return reason;
 }
@@ -395,10 +453,10 @@ Async<void> stop(Pid server, ExitReason reason, Timeout timeout) {
   Reference reference = monitor(server);
   {
     LibraryScope scope(env());
-    StopRequest request{{[](ServerBase& base, Letter& letter) {
+    StopRequest request{{[](SysProcess& process, Letter& letter) {
                           ExitReason why = letter.as<StopRequest>().reason;
-                          base.consume(&letter);
-                          base.follow(std::move(CastResult(Stop{std::move(why)}).step));
+                          process.consume(&letter);
+                          process.stop_with(std::move(why));
                         }},
                         reason};
     Letter* letter = make_letter<StopRequest>(LetterKind::system, plain_operation<StopRequest>,

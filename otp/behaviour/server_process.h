@@ -9,6 +9,7 @@
 #include "otp/behaviour/callbacks.h"
 #include "otp/behaviour/server.h"
 #include "otp/behaviour/steps.h"
+#include "otp/behaviour/sys_process.h"
 #include "otp/runtime/fault.h"
 #include "otp/runtime/runtime.h"
 
@@ -21,27 +22,35 @@ inline constexpr uint8_t kIgnored = 32;  // a failed start's reply: init said ig
 /// What a server is doing: which rules hold for messages, exceptions and the end.
 enum class Phase : uint8_t { starting, idle, handling, terminating };
 
-/// The acknowledgement of a start: who waits for it.
-struct StartAck {
-  uint64_t caller = 0;
-  uint64_t reference = 0;
-};
-
-class ServerBase : public Process {
+class ServerBase : public SysProcess {
  public:
   ServerBase(const ServerType& type, std::string name, StartAck ack)
-      : type_(type), name_(std::move(name)), ack_(ack) {}
+      : linked_(ack.linked),
+        type_(type),
+        older_(ack.ancestors),
+        call_caller_(ack.caller),
+        call_reference_(ack.reference) {
+    if (!name.empty()) margin().name = std::move(name);
+  }
 
   void on_start() final;
   void on_message(Letter* letter) final;
   void on_coroutine_done() final;
   void on_idle_timeout() final;
-  bool has_urgent_work() const final;
-  void on_urgent_work() final;
+  bool has_urgent_work() const override;
+  void on_urgent_work() override;
   void on_exit() noexcept final;
   void answer_waiting() noexcept final;
   std::string_view label() const final { return type_.name; }
   const void* server_type() const final { return &type_; }
+  Ancestors ancestors() const final { return {parent(), older_[0], older_[1], older_[2]}; }
+  uint64_t linked_parent() const final { return linked_ ? parent() : 0; }
+  std::string_view domain() const override { return "otp.gen_server"; }
+  void stop_with(ExitReason reason) final { terminate_with(std::move(reason)); }
+  bool stopping() const final { return deferred_stop_ || phase_ == Phase::terminating; }
+
+  /// Before the process is spawned: a second name, in a registry.
+  void set_via(std::shared_ptr<const ViaTarget> via) { margin().via = std::move(via); }
 
   // -- For the invokers, which run callbacks of S.
 
@@ -76,40 +85,81 @@ class ServerBase : public Process {
   uint64_t call_caller() const { return call_caller_; }
   int64_t call_deadline() const { return call_deadline_; }
   bool initialised() const { return phase_ != Phase::starting; }
+  /// Somebody answered this caller: nobody else has to.
+  void answered(uint64_t reference);
+  /// `letter` is what the next callback is given: kept until that has ended, for reports.
+  void hold(Letter& letter) { held_ = &letter; }
 
  protected:
   // What only S knows.
   virtual void construct() = 0;                    // calls start_done or starts a coroutine
   virtual void dispatch_info(Letter* letter) = 0;  // handle_info of what no typed sender addressed
+  virtual void dispatch_response(Letter* letter) { unhandled_info(letter); }
   virtual void dispatch_timeout() = 0;
   virtual void dispatch_continue(Letter* letter) = 0;
   virtual void run_terminate(const ExitReason& reason) = 0;  // calls terminated() or a coroutine
   virtual void destroy_server() noexcept = 0;
   virtual bool drops_expired() const = 0;
+  /// The coroutine of a callback has ended, without an exception and without a stop.
+  virtual void coroutine_done() {}
+  virtual void run_hibernate() {}
+  virtual void roll_back() noexcept = 0;  // the State as before the callback that failed
 
   void unhandled_info(Letter* letter);
+  /// Runs `code`, which calls callbacks; with what they start the server is `handling`.
+  template <class F>
+  void handling(F code) {
+    phase_ = Phase::handling;
+    code();
+    callback_done();
+  }
+  bool terminating() const { return phase_ == Phase::terminating; }
+  const ServerType& type() const { return type_; }
+  /// The caller has given up by now, and this server does not handle such calls.
+  bool is_expired(int64_t deadline) const;
+  void send_answer(Letter* letter);
 
  private:
   void handle(Letter* letter);
+  void callback_done();
   void fault(std::exception_ptr thrown);
   void terminate_with(ExitReason reason);
-  void send_answer(Letter* letter);
   void acknowledge(Letter* letter);
   void fail_start(ExitReason reason, ExitReason answer, uint8_t flags);
   bool register_own_name();
+  bool register_via();
 
-  const ServerType& type_;
-  std::string name_;
-  StartAck ack_;
-  uint64_t call_caller_ = 0;  // of the call being handled, 0 = none or answered
-  uint64_t call_reference_ = 0;
-  int64_t call_deadline_ = TimerWheel::kNever;
-  OwnedLetter next_;         // for handle_continue
-  ExitReason start_answer_;  // of a failed start
-  ExitReason stop_reason_;
-  bool deferred_stop_ = false;  // stop_reason_ holds once the callback's coroutine has ended
-  uint8_t start_flags_ = 0;
+  /// What only the start and the end need: a server that waits for messages has none.
+  struct Margin {
+    std::string name;                      // to register
+    std::shared_ptr<const ViaTarget> via;  // to register
+    ExitReason start_answer;               // of a failed start
+    ExitReason stop_reason;
+    std::exception_ptr fault;  // what left the callback that failed
+
+    static void* operator new(size_t bytes) { return pool_allocate(bytes); }
+    static void operator delete(void* memory, size_t bytes) { pool_free(memory, bytes); }
+  };
+  Margin& margin() {
+    if (margin_ == nullptr) margin_ = std::make_unique<Margin>();
+    return *margin_;
+  }
+
+  // In the order that leaves no gaps: a system may have millions of servers.
+  const bool linked_;           // the starter is the parent, whose end ends the process
+  bool deferred_stop_ = false;  // stop_reason holds once the callback's coroutine has ended
+  uint8_t start_flags_ = 0;     // of a failed start's answer
   Phase phase_ = Phase::starting;
+  const ServerType& type_;
+  const std::array<uint64_t, 3> older_;  // ancestors before the parent
+  // Who waits for an answer, 0 = nobody or answered: the starter, then that of the call being
+  // handled.
+  uint64_t call_caller_;
+  uint64_t call_reference_;
+  int64_t call_deadline_ = TimerWheel::kNever;
+  Letter* held_ = nullptr;  // what the callback that runs was given
+  OwnedLetter next_;        // for handle_continue
+  std::unique_ptr<Margin> margin_;
 };
 
 template <class R, class T>
@@ -118,9 +168,28 @@ inline constexpr bool kIsCallResult =
 template <class T>
 inline constexpr bool kIsCastResult = std::is_void_v<T> || std::is_constructible_v<CastResult, T>;
 
-/// Requests that every server answers itself (stop, sys): run with the server between two messages.
-struct SystemRequest {
-  void (*run)(ServerBase& server, Letter& letter);
+/// `static constexpr bool rollback_on_exception = true;` in a server with a State.
+template <class S>
+inline constexpr bool kRollsBack = false;
+template <class S>
+  requires requires { S::rollback_on_exception; }
+inline constexpr bool kRollsBack<S> = S::rollback_on_exception;
+
+/// The State from before a callback, when the server wants it back after an exception.
+template <class S, bool = kRollsBack<S>>
+struct Snapshot {
+  void take(const S&) {}
+  void restore(S&) noexcept {}
+};
+template <class S>
+struct Snapshot<S, true> {
+  static_assert(HasState<S>, "rollback_on_exception needs a public member `State state_`");
+  std::optional<typename S::State> before;
+  void take(const S& server) { before.emplace(server.state_); }
+  void restore(S& server) noexcept {
+    if (before) server.state_ = std::move(*before);
+    before.reset();
+  }
 };
 
 template <class S>
@@ -138,18 +207,20 @@ class ServerProcess final : public ServerBase {
   static void invoke_call(Process& process, Letter& letter) {
     auto& self = static_cast<ServerProcess&>(process);
     self.begin_call(letter);
-    M message = std::move(letter.as<M>());
-    self.consume(&letter);
-    self.user([&] { self.template call_handler<M>(std::move(message)); });
+    self.hold(letter);
+    self.user([&] {
+      self.before_.take(*self.server_);
+      self.template call_handler<M>(letter.as<M>());
+    });
   }
   template <class M>
   static void invoke_cast(Process& process, Letter& letter) {
     auto& self = static_cast<ServerProcess&>(process);
-    M message = std::move(letter.as<M>());
-    self.consume(&letter);
+    self.hold(letter);
     if constexpr (CastHandler<S, M>) {
       self.user([&] {
-        self.follow_async([&] { return self.server_->handle_cast(std::move(message)); });
+        self.before_.take(*self.server_);
+        self.follow_async([&] { return self.server_->handle_cast(std::move(letter.as<M>())); });
       });
     }
   }
@@ -197,11 +268,12 @@ class ServerProcess final : public ServerBase {
 
   static Async<void> finish_init(ServerProcess& self, Async<Init> init) {
     Init done = co_await std::move(init);
+    LibraryScope scope(env());
     self.start_done(std::move(done.step));
   }
 
   template <class M>
-  void call_handler(M message) {
+  void call_handler(M& message) {
     using R = typename ReplyOf<M>::Type;
     if constexpr (CallHandler<S, M>) {
       finish_handler<R>([&] { return server_->handle_call(std::move(message)); });
@@ -291,8 +363,22 @@ class ServerProcess final : public ServerBase {
   template <class M>
   void info_handler(Letter* letter) {
     if constexpr (InfoHandler<S, M>) {
-      M message = take_message<M>(*this, letter);
-      user([&] { follow_async([&] { return server_->handle_info(std::move(message)); }); });
+      hold(*letter);
+      user([&] {
+        before_.take(*server_);
+        follow_async([&] { return server_->handle_info(move_message<M>(*this, *letter)); });
+      });
+    } else {
+      unhandled_info(letter);
+    }
+  }
+  void dispatch_response(Letter* letter) override {
+    if constexpr (InfoHandler<S, Response>) {
+      hold(*letter);
+      user([&] {
+        before_.take(*server_);
+        follow_async([&] { return server_->handle_info(Response{letter}); });
+      });
     } else {
       unhandled_info(letter);
     }
@@ -316,7 +402,10 @@ class ServerProcess final : public ServerBase {
   }
   void dispatch_timeout() override {
     if constexpr (InfoHandler<S, IdleTimeout>) {
-      user([&] { follow_async([&] { return server_->handle_info(IdleTimeout()); }); });
+      user([&] {
+        before_.take(*server_);
+        follow_async([&] { return server_->handle_info(IdleTimeout()); });
+      });
     }
   }
 
@@ -324,9 +413,11 @@ class ServerProcess final : public ServerBase {
   bool try_continue(Letter* letter) {
     if constexpr (ContinueHandler<S, C>) {
       if (letter->operation->type != &message_type<C>) return false;
-      C value = std::move(letter->as<C>());
-      free_letter(letter);
-      user([&] { follow_async([&] { return server_->handle_continue(std::move(value)); }); });
+      hold(*letter);
+      user([&] {
+        before_.take(*server_);
+        follow_async([&] { return server_->handle_continue(std::move(letter->as<C>())); });
+      });
       return true;
     } else {
       return false;
@@ -339,7 +430,7 @@ class ServerProcess final : public ServerBase {
   void dispatch_continue(Letter* letter) override {
     if (find_continue(letter, typename ContinueTypes<S>::Type())) return;
     Term type = Term::atom(std::string(letter->operation->type->name));
-    free_letter(letter);
+    hold(*letter);
     user([&] { throw Exit(ExitReason::tagged("no_handle_continue", type)); });
   }
 
@@ -378,8 +469,36 @@ class ServerProcess final : public ServerBase {
     return false;
   }
 
+  void run_hibernate() override {
+    if constexpr (HasHibernate<S>) user([&] { server_->hibernate(); });
+  }
+  void roll_back() noexcept override { before_.restore(*server_); }
+  void print_state(BoundedWriter& out) override {
+    UserScope scope(env());
+    if (!server_) {
+      out.write("(init has not finished)");
+    } else if constexpr (FormatsStatus<S>) {
+      std::as_const(*server_).format_status(out);
+    } else if constexpr (HasState<S>) {
+      format_value(out, server_->state_);
+    } else {
+      out.write('(').write(why_no_state()).write(')');
+    }
+  }
+  std::string why_no_state() const override {
+    if constexpr (FormatsStatus<S> || HasState<S>) return {};
+    return std::string(type_name<S>()) + " has no public member `State state_`";
+  }
+  void* state_of(const void* type) override {
+    if constexpr (HasState<S>) {
+      if (server_ && type == &state_type<typename S::State>) return &server_->state_;
+    }
+    return nullptr;
+  }
+
   std::optional<Arguments> arguments_;
   std::optional<S> server_;
+  [[no_unique_address]] Snapshot<S> before_;
 };
 
 }  // namespace otp::internal

@@ -31,6 +31,7 @@ struct Step {
   ExitReason reason{};
   OwnedLetter next{};                     // for handle_continue, before any message
   std::optional<Timeout> idle_timeout{};  // handle_info(IdleTimeout) if no message comes
+  bool hibernate = false;
 };
 
 /// Adds then_continue and timeout to a result type.
@@ -46,6 +47,13 @@ struct WithStep {
   /// Calls handle_info(IdleTimeout) once if no message comes within `time`. OTP: Timeout.
   Self timeout(Timeout time) && {
     step.idle_timeout = time;
+    return std::move(static_cast<Self&>(*this));
+  }
+  /// No message is expected for long: the server's `void hibernate()`, if it has one, is called to
+  /// release what it can spare. OTP: hibernate. Differs: there is no heap of a process to be
+  /// collected, so it is the server that knows what to release.
+  Self hibernate() && {
+    step.hibernate = true;
     return std::move(static_cast<Self&>(*this));
   }
 };

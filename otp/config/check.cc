@@ -10,6 +10,7 @@
 #include "otp/config/overrides.h"
 #include "otp/config/parser.h"
 #include "otp/config/required.h"
+#include "otp/config/source.h"
 #include "otp/config/tree.h"
 
 namespace otp::config {
@@ -17,6 +18,7 @@ namespace {
 
 struct TopKeys {
   Required<std::string> application;
+  std::string run_dir;
 };
 
 const ApplicationDecl* find_application(const std::vector<ApplicationDecl>& applications,
@@ -63,7 +65,8 @@ Configuration read_root(NodePtr root, const std::vector<ApplicationDecl>& applic
   TopKeys keys;
   Decoder(diagnostics)
       .decode_record(*root, describe<TopKeys>(), &keys, {"a", "key", "the file"},
-                     {"settings", "supervisor"});
+                     {"imports", "settings", "supervisor"});
+  configuration.run_dir = keys.run_dir;
   if (!root->is_map()) return configuration;
   const Node::Entry* supervisor = root->find("supervisor");
   if (supervisor == nullptr) {
@@ -85,6 +88,22 @@ Configuration read_root(NodePtr root, const std::vector<ApplicationDecl>& applic
   return configuration;
 }
 
+// False: a provider failed, which result tells.
+bool provide(const std::vector<Provider>& providers, std::string& yaml, CheckResult& result) {
+  for (size_t i = 0; i < providers.size(); ++i) {
+    Result<std::string> provided = providers[i](std::move(yaml));
+    if (!provided.ok()) {
+      Diagnostics diagnostics;
+      diagnostics.expected({}, "a configuration from provider " + std::to_string(i + 1),
+                           provided.error().to_string());
+      result.diagnostics = diagnostics.sorted();
+      return false;
+    }
+    yaml = std::move(provided).value();
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::string> read_file(const std::string& path, std::string& error) {
@@ -94,7 +113,13 @@ std::optional<std::string> read_file(const std::string& path, std::string& error
   std::size_t count = 0;
   char block[65536];
   if (file != nullptr) {
-    while ((count = std::fread(block, 1, sizeof block, file.get())) > 0) bytes.append(block, count);
+    while ((count = std::fread(block, 1, sizeof block, file.get())) > 0) {
+      bytes.append(block, count);
+      if (bytes.size() > Source::kBytesMax) {
+        error = "more than 16MiB";
+        return std::nullopt;
+      }
+    }
     if (std::ferror(file.get()) == 0) return bytes;
   }
   error = strerrordesc_np(errno);  // in English in every locale
@@ -113,7 +138,9 @@ CheckResult check(std::string_view yaml, const std::string& file,
   const Environment* variables = options.no_env ? nullptr : &environment;
   CheckResult result;
   result.file = file;
-  Parsed parsed = parse(yaml, variables);
+  std::string provided(yaml);
+  if (!options.no_env && !provide(options.providers, provided, result)) return result;
+  Parsed parsed = parse(provided, variables);
   if (parsed.root != nullptr) {
     parsed.root = with_imports(parsed.root, file, variables, options.read, parsed.diagnostics);
   }

@@ -2,6 +2,7 @@
 //
 //   application: bank
 //   settings: {currency: EUR}            # optional: a struct of the application
+//   run_dir: /var/lib/bank               # optional: for lock, socket, pid file and log
 //   supervisor:
 //     strategy: rest_for_one
 //     children:
@@ -31,11 +32,13 @@
 
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "otp/base/result.h"
 #include "otp/config/declarations.h"
 #include "otp/config/diagnostic.h"
 #include "otp/config/environment.h"
@@ -43,8 +46,15 @@
 
 namespace otp::config {
 
-/// Reads a file of the file system.
+/// Reads a file of the file system, whatever it is: a pipe too, and no more than a configuration
+/// may have, as some files have no end.
+///
+/// Errors: what the system says, such as `Is a directory`; `more than 16MiB`.
 std::optional<std::string> read_file(const std::string& path, std::string& error);
+
+/// Changes a configuration's text before it is read: gets what the one before has made of the file,
+/// returns the new text. OTP: Elixir's Config.Provider.
+using Provider = std::function<Result<std::string>(std::string yaml)>;
 
 struct CheckOptions {
   /// Check the file by itself, for another machine: placeholders without a default count as good
@@ -52,6 +62,8 @@ struct CheckOptions {
   bool no_env = false;
   /// How the files of `imports` are read.
   ReadFile read = read_file;
+  /// Run in this order, at every check of this machine's configuration; not with no_env.
+  std::vector<Provider> providers = {};
 };
 
 struct CheckResult {

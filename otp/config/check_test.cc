@@ -32,7 +32,7 @@ const ChildDecl& child(const CheckResult& result, std::size_t i) {
 
 }  // namespace
 
-TEST_CASE("SUP-039 a child that says the least has OTP's defaults", "[config][check]") {
+TEST_CASE("a child that says the least has OTP's defaults", "[config][check]") {
   const auto result = bank::check(with_children(
       "    - {id: clock, start: Clock}\n    - {id: sub, supervisor: {children: []}}\n"));
   REQUIRE(result.ok());
@@ -133,7 +133,7 @@ TEST_CASE("an id that several supervisors use does not do as a reference", "[con
         "give one a name\n");
 }
 
-TEST_CASE("SUP-042 a significant child must be able to end, and its supervisor to follow",
+TEST_CASE("a significant child must be able to end, and its supervisor to follow",
           "[config][check]") {
   CHECK(bank::check(with_children("    - {id: a, start: Clock, significant: true}\n")).text() ==
         "bank.yaml:4:42: expected false, as the child is permanent, got true\n");
@@ -143,7 +143,7 @@ TEST_CASE("SUP-042 a significant child must be able to end, and its supervisor t
         "bank.yaml:4:42: expected false, as the supervisor's auto_shutdown is never, got true\n");
 }
 
-TEST_CASE("SUP-038 bad flags of a supervisor are refused", "[config][check]") {
+TEST_CASE("bad flags of a supervisor are refused", "[config][check]") {
   CHECK(bank::check("application: bank\nsupervisor: {strategy: simple_one_for_one, intensity: -1, "
                     "period: 0s, children: []}\n")
             .text() ==
@@ -198,8 +198,8 @@ TEST_CASE("the file names an application of the program", "[config][check]") {
         "bank.yaml:1:14: expected an application of this program (bank), got bnak; did you mean "
         "bank?\n");
   CHECK(bank::check("supervisr: {children: []}\n").text() ==
-        "bank.yaml:1:1: expected a key of the file (application, settings or supervisor), got "
-        "supervisr; did you mean supervisor?\n"
+        "bank.yaml:1:1: expected a key of the file (application, run_dir, imports, settings or "
+        "supervisor), got supervisr; did you mean supervisor?\n"
         "bank.yaml:1:1: expected the key application of the file (a text), got none\n"
         "bank.yaml:1:1: expected the key supervisor of the file (a mapping), got none\n");
   CHECK(

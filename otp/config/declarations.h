@@ -87,6 +87,7 @@ struct SupervisorDecl {
 /// A whole configuration file.
 struct Configuration {
   std::string application;
+  std::string run_dir = {};              ///< of the node; empty: the file does not say
   std::shared_ptr<const void> settings;  ///< the application's settings struct; nullptr without one
   SupervisorDecl supervisor;
 

@@ -326,3 +326,30 @@ TEST_CASE("a required value that nobody gave is a fault when it is read", "[conf
   const std::string& text = value;
   CHECK(text == "x");
 }
+
+namespace {
+
+struct Shop {};
+struct ShopName {
+  using ServerClass = Shop;
+  std::string name;
+};
+/// Stands for otp::Server<S>.
+struct ShopAddress {
+  using ServerClass = Shop;
+  ShopAddress(const ShopName& shop) : name(shop.name) {}
+  std::string name;
+};
+std::string where(const ShopAddress& address) { return address.name; }
+
+}  // namespace
+
+TEST_CASE("a required name of a server is an address of it", "[config][decode]") {
+  const otp::Required<ShopName> shop = ShopName{"till"};
+  CHECK(where(shop) == "till");
+  const ShopAddress direct(shop);
+  const ShopAddress copied = shop;
+  const ShopName name(shop);
+  CHECK(direct.name + copied.name + name.name == "tilltilltill");
+  CHECK_THROWS_AS(where(otp::Required<ShopName>()), std::logic_error);
+}

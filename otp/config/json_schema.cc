@@ -79,6 +79,7 @@ class SchemaWriter {
     Json properties = Json::object();
     properties.add("application", Json::object().add("const", Json::text(application.name)));
     properties.add("imports", typed("array").add("items", typed("string")));
+    properties.add("run_dir", any_scalar());
     Json required = Json::array();
     required.add(Json::text("application"));
     if (application.settings) {

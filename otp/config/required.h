@@ -13,7 +13,9 @@ namespace otp {
 ///       int64_t opening_cents = 0;             // may be left out
 ///     };
 ///
-/// In C++ it is made from a T and reads as a T.
+/// In C++ it is made from a T and reads as a T; one of a server's name, Required<Name<S>>, is an
+/// address too wherever a Server<S> is wanted. Where a template has to find out the type,
+/// `*args.currency` says it: otp::call(*args.ledger, Deposit{}).
 ///
 /// Errors: std::logic_error when it is read and nobody gave it a value.
 template <class T>
@@ -33,6 +35,13 @@ class Required {
     return value_;
   }
   operator const T&() const { return get(); }
+  /// A name as an address of the same server.
+  template <class U>
+    requires(std::is_same_v<typename U::ServerClass, typename T::ServerClass> &&
+             !std::is_same_v<U, T> && std::is_convertible_v<const T&, U>)
+  operator U() const {
+    return get();
+  }
   const T& operator*() const { return get(); }
   const T* operator->() const { return &get(); }
 

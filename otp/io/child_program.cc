@@ -99,9 +99,9 @@ std::variant<ChildPrograms, SystemError> ChildPrograms::launch(Options options) 
   const int buffer_bytes = 2 * static_cast<int>(internal::kDatagramBytesMax);
   ::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
   const std::string program = options.program.empty() ? this_program() : options.program;
-  const int error = spawn_guardian(program, theirs.get(), programs.guardian_);
+  const int error = spawn_guardian(program, theirs.get(), programs.keeper_);
   if (error != 0) {
-    programs.guardian_ = -1;
+    programs.keeper_ = -1;
     return SystemError{.code = error, .what = "start the guardian " + program};
   }
   theirs.reset();
@@ -118,10 +118,13 @@ std::optional<SystemError> ChildPrograms::await_hello(std::chrono::milliseconds 
   std::vector<Descriptor> none;
   if (ready > 0 && internal::wire_receive(socket_.get(), buffer_, none) == WireOutcome::done) {
     const auto hello = WireMessage::decode(buffer_);
-    if (hello && hello->kind == WireMessage::Kind::hello) return std::nullopt;
+    if (hello && hello->kind == WireMessage::Kind::hello) {
+      guardian_ = hello->pid;
+      return std::nullopt;
+    }
   }
   // It may be a program that does not know its role: it must not live on as a second service.
-  ::kill(guardian_, SIGKILL);
+  ::kill(keeper_, SIGKILL);
   return SystemError{.code = ready > 0 ? EPROTO : ETIMEDOUT,
                      .what = "wait for the guardian (does main call guardian_main?)"};
 }
@@ -130,6 +133,7 @@ ChildPrograms& ChildPrograms::operator=(ChildPrograms&& other) noexcept {
   if (this == &other) return *this;
   stop();
   socket_ = std::move(other.socket_);
+  keeper_ = std::exchange(other.keeper_, -1);
   guardian_ = std::exchange(other.guardian_, -1);
   boot_ = std::move(other.boot_);
   requests_ = std::move(other.requests_);
@@ -138,16 +142,16 @@ ChildPrograms& ChildPrograms::operator=(ChildPrograms&& other) noexcept {
 }
 
 ChildPrograms::~ChildPrograms() {
-  if (guardian_ > 0) stop();
+  if (keeper_ > 0) stop();
 }
 
 bool ChildPrograms::stop(std::chrono::milliseconds patience) {
   socket_.reset();
   requests_.clear();
   commands_.clear();
-  if (guardian_ <= 0) return true;
-  const bool gone = collect_child(guardian_, Clock::now() + patience);
-  if (gone) guardian_ = -1;
+  if (keeper_ <= 0) return true;
+  const bool gone = collect_child(keeper_, Clock::now() + patience);
+  if (gone) keeper_ = guardian_ = -1;
   return gone;
 }
 
@@ -260,8 +264,8 @@ void ChildPrograms::receive(std::vector<ChildEvent>& events) {
 }
 
 void ChildPrograms::lose(std::vector<ChildEvent>& events) {
-  // Somebody killed the guardian itself. Its commands now belong to process 1; we know their
-  // groups.
+  // Somebody killed the guardian itself. Its keeper kills whatever it has left; the groups that we
+  // know are gone at once.
   socket_.reset();
   requests_.clear();
   for (const auto& [id, process] : commands_) {

@@ -101,8 +101,7 @@ class ChildPrograms {
   /// Asks for a command; ChildStarted or ChildFailed will follow.
   ///
   /// Takes:   id: chosen by the caller, never used before.
-  /// Returns: the streams at once, so that input can be written early; or why nothing was asked
-  /// for:
+  /// Returns: the streams at once, so that input can be written early; or why it is not asked for:
   ///          EMFILE (no descriptors left here), E2BIG (arguments and environment over 128 KiB),
   ///          EAGAIN (1,024 requests wait already), EPIPE (no guardian), EINVAL (no program, or NUL
   ///          in a text).
@@ -138,7 +137,8 @@ class ChildPrograms {
   void lose(std::vector<ChildEvent>& events);
 
   Descriptor socket_;
-  pid_t guardian_ = -1;
+  pid_t keeper_ = -1;    // our child
+  pid_t guardian_ = -1;  // its child, which serves
   std::string boot_;
   std::deque<Request> requests_;
   std::unordered_map<uint64_t, ProcessIdentity> commands_;  // pid 0 until started

@@ -252,7 +252,10 @@ TEST_CASE("a descendant that left its group is killed once nobody running can be
   CHECK(eventually([&] { return children_of(runner.programs.guardian_pid()) == 0; }));
 }
 
-TEST_CASE("kill -9 of the node kills every command and all descendants", "[io][child]") {
+TEST_CASE("kill -9 of the node, alone or with one of its guardians, kills all descendants",
+          "[io][child]") {
+  enum { alone, with_guardian, with_keeper };
+  const int killed = GENERATE(alone, with_guardian, with_keeper);
   auto made = make_pipe();
   Pipe& pids = std::get<Pipe>(made);
   const pid_t node = fork_node([&] {
@@ -282,7 +285,11 @@ TEST_CASE("kill -9 of the node kills every command and all descendants", "[io][c
     }
     return family.size() >= 6;  // guardian, exec'ed sleep, sleep, setsid sleep, sh, its sleep
   }));
+  const pid_t keeper = process_stat(guardian)->parent;
+  family.push_back(keeper);
   ::kill(node, SIGKILL);
+  if (killed == with_guardian) ::kill(guardian, SIGKILL);
+  if (killed == with_keeper) ::kill(keeper, SIGKILL);
   ::waitpid(node, nullptr, 0);
   CHECK(eventually([&] { return std::ranges::none_of(family, alive); }));
 }
@@ -293,7 +300,8 @@ TEST_CASE("when the guardian is killed its commands are reported lost and killed
   REQUIRE(runner.until_started(id));
   const pid_t group = runner.outcomes[id].process->pid;
   REQUIRE(runner.until([&] { return members_of(group).size() == 3; }));
-  ::kill(runner.programs.guardian_pid(), SIGKILL);
+  const pid_t guardian = runner.programs.guardian_pid();
+  ::kill(GENERATE(true, false) ? guardian : process_stat(guardian)->parent, SIGKILL);
   REQUIRE(runner.until([&] { return runner.lost; }));
   CHECK(runner.outcomes[id].exit->how == ChildExit::How::lost);
   CHECK(eventually([&] { return members_of(group).empty(); }));

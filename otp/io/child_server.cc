@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -10,11 +11,11 @@
 #include "otp/io/internal/child_pump.h"
 #include "otp/io/internal/process_operation.h"
 #include "otp/io/internal/spawner.h"
+#include "otp/task/blocking.h"
 
 namespace otp::io {
 
 using internal::ChildBirth;
-using internal::ChildNews;
 using internal::ChildPump;
 
 namespace {
@@ -36,14 +37,16 @@ using NewsWithin = otp::internal::ReceiveWithin<NewsOf, ChildNews, Down>;
 ChildServer::ChildServer(Args args) : args_(std::move(args)) {}
 ChildServer::~ChildServer() = default;
 
-Init ChildServer::init() {
+Async<Init> ChildServer::init() {
   trap_exit(true);
-  auto made = internal::make_spawner(args_.guardian);
-  if (auto* error = std::get_if<SystemError>(&made)) {
-    return otp::stop(ExitReason::tagged("guardian", Term(error->to_string())));
+  std::unique_ptr<internal::Spawner> spawner = internal::make_spawner();
+  auto launched = co_await otp::blocking(internal::launch, std::move(spawner), args_.guardian);
+  if ((*launched)->error) {
+    co_return otp::stop(ExitReason::tagged("guardian", Term((*launched)->error->to_string())));
   }
-  spawner_ = std::get<0>(std::move(made));
-  return otp::ok();
+  spawner_ = std::move((*launched)->spawner);
+  spawner_->begin();
+  co_return otp::ok();
 }
 
 CallResult<ChildServer::Start::Reply> ChildServer::handle_call(Start start,
@@ -67,10 +70,39 @@ void ChildServer::handle_cast(Signal signal) {
   if (children_.contains(signal.id)) spawner_->signal(signal.id, signal.number);
 }
 
-void ChildServer::handle_info(Down down) {
+void ChildServer::handle_info(Down down) { kill_all_of(down.pid); }
+
+bool ChildServer::kill_all_of(Pid owner) {
+  bool any = false;
   for (const auto& [id, child] : children_) {
-    if (child.monitor == down.reference) spawner_->signal(id, SIGKILL);
+    if (child.from.caller != owner) continue;
+    any = true;
+    spawner_->signal(id, SIGKILL);
   }
+  return any;
+}
+
+CallResult<void> ChildServer::handle_call(EndAllOf request, From<void> from) {
+  if (!kill_all_of(request.owner)) return otp::reply();
+  waiting_.push_back({request.owner, from});
+  return otp::noreply();
+}
+
+ChildServer::Child ChildServer::forget(uint64_t id) {
+  const auto found = children_.find(id);
+  Child child = std::move(found->second);
+  children_.erase(found);
+  otp::demonitor(child.monitor, true);
+  const Pid owner = child.from.caller;
+  const auto owns = [&](const auto& entry) { return entry.second.from.caller == owner; };
+  const auto waits = [&](const Waiting& waiting) { return waiting.owner == owner; };
+  if (std::ranges::any_of(waiting_, waits) && std::ranges::none_of(children_, owns)) {
+    for (const Waiting& each : waiting_) {
+      if (waits(each)) otp::reply(each.from);
+    }
+    std::erase_if(waiting_, waits);
+  }
+  return child;
 }
 
 CastResult ChildServer::handle_info(internal::ChildServerReady) {
@@ -90,24 +122,22 @@ void ChildServer::handle_event(ChildEvent& event, bool& lost) {
     child.birth->process = std::move(started->process);
     otp::reply(child.from, Start::Reply{std::move(child.birth)});
   } else if (auto* failed = std::get_if<ChildFailed>(&event)) {
-    const auto found = children_.find(failed->id);
-    if (found == children_.end()) return;
-    Child child = std::move(found->second);
-    children_.erase(found);
-    otp::demonitor(child.monitor, true);
+    if (!children_.contains(failed->id)) return;
+    Child child = forget(failed->id);
     child.birth->failed = std::move(failed->error);
     child.birth->streams = {};
     otp::reply(child.from, Start::Reply{std::move(child.birth)});
   } else if (auto* ended = std::get_if<ChildEnded>(&event)) {
-    const auto found = children_.find(ended->id);
-    if (found == children_.end()) return;
-    otp::demonitor(found->second.monitor, true);
-    (void)otp::send(found->second.from.caller, ChildNews{.id = ended->id, .exit = ended->exit});
-    children_.erase(found);
+    if (!children_.contains(ended->id)) return;
+    const Child child = forget(ended->id);
+    (void)otp::send(child.from.caller, ChildNews{.id = ended->id, .exit = ended->exit});
   }
 }
 
-void ChildServer::terminate(ExitReason) { spawner_.reset(); }
+Async<void> ChildServer::terminate(ExitReason) {
+  if (spawner_ == nullptr) co_return;
+  co_await otp::blocking(internal::shut_down, std::move(spawner_));
+}
 
 // ---- Programs
 
@@ -147,13 +177,20 @@ Async<std::optional<ChildOutcome>> ChildProgram::wait(Timeout timeout) {
     NewsWithin next{{left, NewsOf{id(), pump_->monitor()}}};
     auto news = co_await next;
     if (!news) co_return std::nullopt;
-    if (auto* one = std::get_if<ChildNews>(&*news)) {
-      if (pump_->take(*one)) co_return pump_->outcome();
-    } else {
-      pump_->lose();
-      co_return pump_->outcome();
-    }
+    auto outcome = std::visit([this](const auto& message) { return take(message); }, *news);
+    if (outcome) co_return outcome;
   }
+}
+
+std::optional<ChildOutcome> ChildProgram::take(const ChildNews& news) {
+  if (news.id != id() || !pump_->take(news)) return std::nullopt;
+  return pump_->outcome();
+}
+
+std::optional<ChildOutcome> ChildProgram::take(const Down& down) {
+  if (down.reference != pump_->monitor()) return std::nullopt;
+  pump_->lose();
+  return pump_->outcome();
 }
 
 }  // namespace otp::io

@@ -7,11 +7,13 @@
 #include <string>
 #include <unordered_map>
 #include <variant>
+#include <vector>
 
 #include "otp/async/async.h"
 #include "otp/behaviour/gen_server.h"
 #include "otp/io/child_pipes.h"
 #include "otp/io/child_program.h"
+#include "otp/io/internal/child_news.h"
 #include "otp/io/simulated_programs.h"
 
 /// Child programs for processes.
@@ -48,6 +50,9 @@ struct ChildBirth {
 struct ChildServerReady {};  // from the poller: there are events
 }  // namespace internal
 
+/// What the process that started a program is told of it; see ChildProgram::take.
+using ChildNews = internal::ChildNews;
+
 /// Owns the connection to the guardian; one under a supervisor is enough for a node. When the
 /// guardian is lost it ends with {guardian,lost}, to be started again.
 class ChildServer {
@@ -66,30 +71,44 @@ class ChildServer {
     uint64_t id;
     int number;
   };
+  /// Kills what `owner` has started, and answers when nothing of it is left.
+  struct EndAllOf {
+    using Reply = void;
+    Pid owner;
+  };
 
   explicit ChildServer(Args args);
   ChildServer(ChildServer&&) = delete;
   ~ChildServer();
 
-  Init init();
+  Async<Init> init();
   CallResult<Start::Reply> handle_call(Start start, From<Start::Reply> from);
+  CallResult<void> handle_call(EndAllOf request, From<void> from);
   void handle_cast(Signal signal);
   CastResult handle_info(internal::ChildServerReady);
   void handle_info(Down down);
   void handle_info(ExitMessage) {}
-  void terminate(ExitReason reason);
+  /// Kills what still runs, and waits until it is gone.
+  Async<void> terminate(ExitReason reason);
 
  private:
+  struct Waiting {
+    Pid owner;
+    From<void> from;
+  };
   struct Child {
     From<Start::Reply> from;
     Reference monitor;
     std::shared_ptr<internal::ChildBirth> birth;  // until it has been answered
   };
   void handle_event(ChildEvent& event, bool& lost);
+  Child forget(uint64_t id);
+  bool kill_all_of(Pid owner);
 
   Args args_;
   std::unique_ptr<internal::Spawner> spawner_;
   std::unordered_map<uint64_t, Child> children_;
+  std::vector<Waiting> waiting_;  // for the last program of an owner to end
   uint64_t next_id_ = 1;
 };
 
@@ -129,6 +148,15 @@ class ChildProgram {
   /// Writes input, reads output, and waits for the end. nullopt: `timeout` is over; it still runs
   /// and wait() may be called again. After an outcome it must not be.
   Async<std::optional<ChildOutcome>> wait(Timeout timeout = infinity);
+
+  /// The same for a server, which goes on with its messages meanwhile: it hands on each of these
+  /// two messages, and gets the outcome from one of them. Others' are left alone.
+  ///
+  ///     using Info = otp::Protocol<otp::io::ChildNews>;
+  ///     void handle_info(otp::io::ChildNews news) { if (auto end = program_->take(news)) ...; }
+  ///     void handle_info(otp::Down down) { if (auto end = program_->take(down)) ...; }
+  std::optional<ChildOutcome> take(const ChildNews& news);
+  std::optional<ChildOutcome> take(const Down& down);
 
  private:
   explicit ChildProgram(std::unique_ptr<internal::ChildPump> pump);

@@ -126,6 +126,7 @@ class Guardian {
   };
 
   void set_up();
+  void serve();
   bool read_requests();
   void start(const WireMessage& request, const std::vector<Descriptor>& streams);
   void signal_group(uint64_t id, int signal);
@@ -137,7 +138,8 @@ class Guardian {
   void end_all();
 
   Descriptor signals_;
-  Descriptor parent_;
+  Descriptor node_;
+  Descriptor keeper_;
   std::string children_file_;                    // empty: this kernel has none, look through /proc
   std::unordered_map<pid_t, Command> commands_;  // those not collected yet, by pid = process group
   std::unordered_map<uint64_t, pid_t> by_id_;
@@ -159,10 +161,7 @@ void Guardian::set_up() {
 
   ::setsid();
   ::umask(022);
-  // A name of its own in `ps`, and orphans of our commands become our children.
   ::prctl(PR_SET_NAME, "otp-guardian");
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -173,15 +172,35 @@ void Guardian::set_up() {
   signals_ = Descriptor(::signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC));
   // The socket's end tells that the node is gone. This tells it too if a copy of the socket's other
   // end has escaped into some third process. Missing (valgrind, old kernels): the socket alone.
-  parent_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0U)));
+  node_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0U)));
+}
 
-  const std::string self = std::to_string(::getpid());
-  children_file_ = "/proc/self/task/" + self + "/children";
-  if (::access(children_file_.c_str(), R_OK) != 0) children_file_.clear();
+void look_after_orphans(std::string& children_file) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  children_file = "/proc/self/task/" + std::to_string(::getpid()) + "/children";
+  if (::access(children_file.c_str(), R_OK) != 0) children_file.clear();
 }
 
 int Guardian::run() {
   set_up();
+  const pid_t keeper = ::getpid();
+  const pid_t server = ::fork();
+  if (server < 0) return 1;
+  look_after_orphans(children_file_);
+  if (server == 0) {
+    ::setsid();
+    keeper_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, keeper, 0U)));
+    if (::getppid() == keeper) serve();
+  } else {
+    ::close(kGuardianSocket);
+    siginfo_t ended{};
+    while (::waitid(P_PID, static_cast<id_t>(server), &ended, WEXITED) != 0 && errno == EINTR) {}
+  }
+  end_all();
+  return 0;
+}
+
+void Guardian::serve() {
   answer({.kind = WireMessage::Kind::hello, .pid = ::getpid(), .session = ::getsid(0)});
   bool node_lives = true;
   while (node_lives) {
@@ -189,16 +208,16 @@ int Guardian::run() {
     const int events = (may_read ? POLLIN : 0) | (answers_.empty() ? 0 : POLLOUT);
     pollfd waits[] = {{.fd = kGuardianSocket, .events = static_cast<short>(events), .revents = 0},
                       {.fd = signals_.get(), .events = POLLIN, .revents = 0},
-                      {.fd = parent_.get(), .events = POLLIN, .revents = 0}};
+                      {.fd = node_.get(), .events = POLLIN, .revents = 0},
+                      {.fd = keeper_.get(), .events = POLLIN, .revents = 0}};
     if (::poll(waits, std::size(waits), -1) < 0) continue;
     collect();
     // Checked before the requests: those of a node that is gone must not be carried out any more.
-    if ((waits[0].revents & (POLLHUP | POLLERR)) != 0 || waits[2].revents != 0) break;
+    if ((waits[0].revents & (POLLHUP | POLLERR)) != 0) break;
+    if (waits[2].revents != 0 || waits[3].revents != 0) break;
     if ((waits[0].revents & POLLOUT) != 0) node_lives = flush();
     if ((waits[0].revents & POLLIN) != 0) node_lives = read_requests() && node_lives;
   }
-  end_all();
-  return 0;
 }
 
 bool Guardian::read_requests() {
@@ -244,8 +263,7 @@ void Guardian::signal_group(uint64_t id, int signal) {
 }
 
 // (G1) A command's pid stays in commands_ until it is collected, and until then the kernel gives
-// neither
-//      that pid nor that group number to anybody else: kill(-pid) is exact.
+//      neither that pid nor that group number to anybody else: kill(-pid) is exact.
 // (G2) So the rest of the group is killed between seeing the end (WNOWAIT) and collecting it.
 void Guardian::collect() {
   signalfd_siginfo drained[16];

@@ -24,8 +24,12 @@ namespace otp::io {
 ///  decided here
 ///    and not by whatever the node happens to have open, blocked or ignored at that moment.
 ///  - Starting from a small process costs the same whatever the node's size.
-/// The price: a second process in `ps`, and two datagrams a command. No pidfd is needed: only the
+/// The price: two more processes in `ps`, and two datagrams a command. No pidfd is needed: only the
 /// guardian collects its children, so a pid that it has not collected cannot be another's.
+///
+/// It is two processes, parent and child: the child serves, its parent, the keeper, waits for its
+/// end. Whichever of the two is killed, the other one kills every command; so nothing survives a
+/// node that is killed together with either of them.
 ///
 /// What a command gets: its own process group in the guardian's session; descriptors 0, 1, 2 and no
 /// other; no blocked and no ignored signal; exactly the environment of the request; umask 022; the

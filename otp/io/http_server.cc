@@ -10,18 +10,18 @@
 
 namespace otp::io {
 
+using internal::acquire;
 using internal::HttpAccepted;
 using internal::HttpConnectionState;
 using internal::HttpPlace;
 using internal::HttpShared;
-using internal::acquire;
+using internal::kLastWrite;
 using internal::relaxed;
 using internal::release;
 
 namespace {
 
 constexpr auto kListenAgain = std::chrono::milliseconds(5);
-constexpr auto kWritersGrace = std::chrono::seconds(1);
 constexpr uint32_t kRefusedMax = 64;  // that get a 503 at once; beyond that they are just closed
 
 bool same_ignoring_case(std::string_view a, std::string_view b) {
@@ -41,6 +41,7 @@ Async<void> accept_connections(Listener listener, Pid server, std::shared_ptr<Ht
   for (;;) {
     Socket socket = co_await listener.accept();
     const uint32_t open = shared->open.load(relaxed);
+    if (open >= most && shared->service.refused) shared->service.refused();
     if (open >= most + kRefusedMax) continue;
     HttpAccepted accepted{std::move(socket), std::make_shared<HttpPlace>(shared), open >= most};
     Sent sent = otp::send(server, std::move(accepted));
@@ -122,9 +123,12 @@ Async<void> HttpServer::terminate(ExitReason) {
   shared_->draining.store(true, release);
   if (acceptor_ != Pid{}) otp::exit(acceptor_, ExitReason::shutdown());
   end_connections(HttpConnectionState::reading);
+  const auto now = [] { return otp::internal::self_process().system().now(); };
+  const int64_t patient_until = now() + Duration(kLastWrite).count();
   bool patient = true;
   while (acceptor_ != Pid{} || !connections_.empty()) {
-    const Timeout limit = patient ? Timeout(kWritersGrace) : infinity;
+    const Duration left{std::max<int64_t>(patient_until - now(), 0)};
+    const Timeout limit = patient ? Timeout(left) : infinity;
     std::optional<ExitMessage> message = co_await receive<ExitMessage>(after(limit));
     if (message) {
       forget(*message);

@@ -31,11 +31,17 @@
 /// business.
 ///
 /// The times are absolute: a client that drips bytes does not extend them. When one is over and
-/// part of a request has come, the answer is 408; an idle connection is closed without a word.
+/// part of a request has come, the answer is 408; an idle connection is closed without a word, and
+/// one whose client does not take its answer is reset.
+///
+/// A connection that waits costs a process and a page for what it has sent; one that does not read
+/// costs its answer and 128 KiB in the kernel. So a handler's largest answer times connections_max
+/// is what such clients can take: answer in pages.
 ///
 /// Stopping (terminate): no more connections are taken, idle ones are closed, requests that are
-/// being handled get their answer; answers that nobody reads are given up after a second. The child
-/// specification's shutdown time limits all of it. A server that was killed can be started again at
+/// being handled get their answer; answers that nobody reads are given up a second after the stop,
+/// or after their own beginning if that is later. The child specification's shutdown time limits
+/// all of it. A server that was killed can be started again at
 /// once: if its port is still held by what is being torn down, init waits for it.
 ///
 /// Not for the open internet: put a TLS-terminating proxy before it.
@@ -56,12 +62,15 @@ struct HttpOptions {
   std::shared_ptr<Atomic<uint16_t>> picked_port = std::make_shared<Atomic<uint16_t>>();
 };
 
-/// What the server asks the application. Both run in the connection's process.
+/// What the server asks the application. The first two run in the connection's process.
 struct HttpService {
   /// The answer to a whole request. May wait; other connections are not held up.
   std::function<Async<HttpResponse>(HttpRequest)> handle;
   /// Looks at a request before its body is read and may refuse it: nothing to say, go on.
   std::function<std::optional<HttpResponse>(const HttpRequest& head)> check_head = nullptr;
+  /// Told of each connection that is turned away because there are too many. Runs in the acceptor's
+  /// process: it must be quick.
+  std::function<void()> refused = nullptr;
 };
 
 /// call(server, HttpAddress{}): where it listens.

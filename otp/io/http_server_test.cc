@@ -232,6 +232,28 @@ TEST_CASE("R-030 dripping does not extend a deadline", "[io][http]") {
   });
 }
 
+TEST_CASE("R-032 an empty line between requests is nothing, however it comes", "[io][http]") {
+  simulated([]() -> Async<void> {
+    auto server = co_await start();
+    HttpClient client = co_await client_of(server);
+    const std::string get = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (const std::vector<std::string>& pieces : {std::vector<std::string>{"\r\n" + get},
+                                                   {"\r", "\n" + get},
+                                                   {"\r\n", "\r\n\r", "\n", get}}) {
+      for (const std::string& piece : pieces) {
+        co_await client.send(piece);
+        co_await otp::sleep(1s);
+      }
+      CHECK((co_await client.receive()).body == "GET /g ");
+    }
+    const Duration begin = now();
+    co_await client.send("\r\n");
+    CHECK(co_await client.read_to_end(1h) == "");  // it was idle
+    CHECK(now() - begin >= 59s);
+    co_await stop(server);
+  });
+}
+
 TEST_CASE("R-032 each request ends where it ends", "[io][http]") {
   everywhere([]() -> Async<void> {
     auto server = co_await start();
@@ -337,6 +359,30 @@ TEST_CASE("stopping answers what has begun and takes nothing more", "[io][http]"
     CHECK_FALSE(is_alive(server.pid()));
     auto refused = co_await io::Socket::connect(address);
     CHECK(std::holds_alternative<io::SystemError>(refused));
+    (void)stopping;
+  });
+}
+
+TEST_CASE("stopping gives up answers that nobody reads after a second, whoever else ends",
+          "[io][http]") {
+  simulated([]() -> Async<void> {
+    trap_exit(true);
+    auto server = co_await start();
+    HttpClient busy = co_await client_of(server);
+    HttpClient deaf = co_await client_of(server);
+    co_await busy.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    co_await otp::sleep(1100ms);
+    co_await deaf.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+    co_await otp::sleep(1ms);
+    const Duration begin = now();
+    auto stopping = spawn_monitor(
+        [](Server<HttpServer> s) -> Async<void> { co_await stop(s, ExitReason::shutdown()); },
+        server);
+    co_await busy.receive();
+    busy.socket().close();
+    CHECK(now() - begin > 800ms);
+    co_await receive<Down>();
+    CHECK(now() - begin < 1100ms);
     (void)stopping;
   });
 }

@@ -48,9 +48,8 @@ std::string boot_id();
 /// itself is gone.
 ///
 /// Returns: how many processes were signalled. 0 when the group is gone, when the number now
-/// belongs to
-///          another process, when the machine was booted since, and when there is no procfs to
-///          tell.
+///          belongs to another process, when the machine was booted since, and when there is no
+///          procfs to tell.
 int kill_leftovers(const ProcessIdentity& leader);
 
 }  // namespace otp::io

@@ -26,6 +26,9 @@
 /// only once it has answered are the process's frames, and with them its stream and buffers,
 /// destroyed. No user code runs inside a completion handler.
 ///
+/// A stream that has ended is not read again: Asio answers the second read only if epoll tells of
+/// the end once more, and otherwise never. otp::io::Socket has no such limit.
+///
 /// A user's asio::awaitable<T> is awaited by asio::co_spawn(context, std::move(it), use_process).
 ///
 /// REQUIRES: what it operates on lives in the process (its frames or state), and its handlers run

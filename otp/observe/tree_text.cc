@@ -47,14 +47,15 @@ class Drawing {
     const size_t count = node.children.size();
     const size_t shown =
         options_.children_max == 0 ? count : std::min(count, options_.children_max);
+    const uint64_t hidden = count - shown + node.children_left_out;
     for (size_t index = 0; index < shown; ++index) {
-      const bool last = index + 1 == count;
+      const bool last = index + 1 == count && hidden == 0;
       add(node.children[index], below + std::string(last ? lines_.last : lines_.branch),
           below + std::string(last ? lines_.space : lines_.pass));
     }
-    if (shown < count) {
+    if (hidden > 0) {
       Row row;
-      row[0] = below + std::string(lines_.last) + "... " + std::to_string(count - shown) + " more";
+      row[0] = below + std::string(lines_.last) + "... " + std::to_string(hidden) + " more";
       rows_.push_back(std::move(row));
     }
   }
@@ -124,6 +125,7 @@ void write_json(JsonWriter& json, const TreeNode& node) {
     for (const TreeNode& child : node.children) write_json(json, child);
     json.end_array();
   }
+  if (node.children_left_out > 0) json.key("children_left_out").number(node.children_left_out);
   json.end_object();
 }
 

@@ -19,7 +19,9 @@
 namespace otp::observe {
 
 enum class TreeKind { worker, supervisor };
-enum class TreeState { running, restarting, undefined, suspended };
+/// `undefined`: there is no process. `no_answer`: a supervisor that did not tell its children in
+/// time.
+enum class TreeState { running, restarting, undefined, suspended, no_answer };
 
 /// One child, or the root. Filled by whoever asked the processes.
 struct TreeNode {
@@ -35,6 +37,7 @@ struct TreeNode {
   std::optional<uint64_t> mailbox_letters = {};
   std::optional<uint64_t> restarts = {};
   std::vector<TreeNode> children = {};
+  uint64_t children_left_out = 0;  ///< there are more than `children`
 };
 
 struct TreeOptions {

@@ -57,6 +57,8 @@ Outcome<CommandLine> parse_command_line(const std::vector<std::string>& words) {
       if (!error.empty()) return Failed::failure(error);
     } else if (word == "--json") {
       line.json = true;
+    } else if (word == "--no-env") {
+      line.no_env = true;
     } else if (word == "--help" || word == "-h") {
       line.help = true;
     } else {

@@ -18,6 +18,7 @@ struct CommandLine {
   std::string run_dir;
   std::optional<std::chrono::milliseconds> timeout;
   bool json = false;
+  bool no_env = false;
   bool help = false;
 };
 

@@ -27,6 +27,7 @@ constexpr std::chrono::milliseconds kAnswerPatience{12'000};
 // word.
 constexpr std::chrono::milliseconds kBetweenStates{2'000};
 constexpr int kPollEveryMs = 10;
+constexpr size_t kOperandsMax = 64;  // of rpc
 
 constexpr const char* kUsage =
     R"(usage: NAME COMMAND [OPTION]... [-- ARGUMENT...]
@@ -40,6 +41,7 @@ constexpr const char* kUsage =
   tree [FILE]     print the running tree, or the one that FILE describes
   check [FILE]    check a configuration without starting anything
   version         print name and version
+  rpc COMMAND [ARGUMENT]...   run one of the application's commands and print what it gives
   admin COMMAND [JSON]   ask the running node anything that it answers to
 )";
 
@@ -49,6 +51,7 @@ constexpr const char* kOptions =
   --run-dir DIR   for lock, socket, pid file and log; or the variable PREFIX_RUN_DIR
   --timeout TIME  how long start (30s) and stop (60s) wait, such as 90s or 5m
   --json          answers of status, tree and version as JSON
+  --no-env        check: for another machine, without this one's variables
 
 exit status: 0 done; 1 failed; 2 wrong usage or configuration; 3 not running; 4 cannot tell;
              5 already running
@@ -102,6 +105,7 @@ class Commands {
   int version();
   int check();
   int tree();
+  int rpc();
   int admin();
 
   Asked ask(const std::string& command, json::object args);
@@ -127,6 +131,7 @@ const Commands::Entry Commands::kEntries[] = {
     {"version", &Commands::version, 0, false},
     {"check", &Commands::check, 1, false},
     {"tree", &Commands::tree, 1, false},
+    {"rpc", &Commands::rpc, kOperandsMax, true},
     {"admin", &Commands::admin, 2, true},
     {"help", &Commands::help, 0, false},
 };
@@ -189,7 +194,8 @@ int Commands::dispatch(const Entry& entry) {
 }
 
 int Commands::run_extra(const ExtraCommand& command) {
-  CommandContext context{.layout = layout_, .arguments = line_.operands, .json = line_.json};
+  CommandContext context = context_for_file();
+  context.arguments = line_.operands;
   context.arguments.insert(context.arguments.end(), line_.arguments.begin(), line_.arguments.end());
   return command.run(context);
 }
@@ -208,8 +214,7 @@ int Commands::help() {
   return print(text + options) ? kExitOk : kExitFailed;
 }
 
-// --- Running a node
-// --------------------------------------------------------------------------------
+// ---- Running a node
 
 int Commands::foreground() {
   become_init_if_process_1();
@@ -256,8 +261,7 @@ int Commands::restart() {
   return status == kExitOk ? start() : status;
 }
 
-// --- Asking a node
-// ---------------------------------------------------------------------------------
+// ---- Asking a node
 
 Commands::Asked Commands::ask_once(const AdminRequest& request) {
   Asked asked;
@@ -395,8 +399,7 @@ int Commands::wait_for_end(Clock::time_point deadline) {
   return kExitFailed;
 }
 
-// --- Commands without a node
-// -----------------------------------------------------------------------
+// ---- Commands without a node
 
 int Commands::version() {
   if (line_.json) {
@@ -411,7 +414,8 @@ int Commands::version() {
 }
 
 CommandContext Commands::context_for_file() {
-  CommandContext context{.layout = layout_, .arguments = line_.arguments, .json = line_.json};
+  CommandContext context{
+      .layout = layout_, .arguments = line_.arguments, .json = line_.json, .no_env = line_.no_env};
   return context;
 }
 
@@ -437,6 +441,17 @@ int Commands::tree() {
   if (!layout_.managed())
     return usage_error("'tree' expects a FILE, as this program has no run directory");
   Asked asked = ask("tree", {{"json", line_.json}});
+  if (asked.node == Asked::Node::not_running) return not_running(true);
+  if (asked.node == Asked::Node::unclear) return unclear(asked, kExitUnknown);
+  return print_result(asked);
+}
+
+int Commands::rpc() {
+  std::vector<std::string> words = line_.operands;
+  words.insert(words.end(), line_.arguments.begin(), line_.arguments.end());
+  if (words.empty()) return usage_error("'rpc' expects a command, got none");
+  json::array arguments(words.begin() + 1, words.end());
+  Asked asked = ask("rpc", {{"command", words[0]}, {"arguments", std::move(arguments)}});
   if (asked.node == Asked::Node::not_running) return not_running(true);
   if (asked.node == Asked::Node::unclear) return unclear(asked, kExitUnknown);
   return print_result(asked);

@@ -13,6 +13,7 @@ struct CommandContext {
   Layout layout;  ///< layout.config is the file to look at: FILE, --config, or the release's own
   std::vector<std::string> arguments;
   bool json = false;
+  bool no_env = false;  ///< --no-env: the file is checked for another machine
 };
 
 /// A command of the program's own, such as `schema`. Runs in the process of the command, without a
@@ -45,8 +46,11 @@ struct NodeHooks {
 /// The command line of a program or release:
 ///
 ///     foreground | start | stop | restart | status | pid | version | check [FILE] | tree [FILE]
-///     admin COMMAND [JSON]
-///     --config FILE   --run-dir DIR   --timeout 30s   --json   --help   -- ARGUMENTS
+///     rpc COMMAND [ARGUMENT]...   admin COMMAND [JSON]
+///     --config FILE   --run-dir DIR   --timeout 30s   --json   --no-env   --help   -- ARGUMENTS
+///
+/// Relative paths count from the folder in which the command was typed, also under `bazel run`,
+/// which starts programs elsewhere.
 ///
 /// Without a command a program outside a release runs in the foreground; a release prints its
 /// usage. Exit statuses: see node.h. `stop` of a node that does not run is no failure.

@@ -41,14 +41,29 @@ bool valid_name(std::string_view name) {
   return true;
 }
 
-Outcome<std::string> absolute(const std::string& path, const char* what) {
+/// `base`: where a relative path counts from, if not from the working directory.
+Outcome<std::string> absolute(const std::string& path, const char* what, const std::string& base) {
   if (path.empty() || path[0] == '/') return path;
+  if (!base.empty() && base[0] == '/') return joined(base, path);
   char buffer[PATH_MAX];
   if (::getcwd(buffer, sizeof buffer) == nullptr || buffer[0] != '/') {
     return Outcome<std::string>::failure(std::string(what) + " '" + path +
                                          "' is relative, and there is no working directory");
   }
   return joined(buffer, path);
+}
+
+/// Fills the modes of a release's applications. Returns an error line or nothing.
+std::string read_modes(const std::string& path, const json::object& root, Layout& layout) {
+  const json::value* modes = root.if_contains("applications");
+  if (modes == nullptr) return "";
+  const std::string expected = path + ": expected an object 'applications' of strings, got ";
+  if (!modes->is_object()) return expected + "another type";
+  for (const auto& [name, mode] : modes->as_object()) {
+    if (!mode.is_string()) return expected + "another type for '" + std::string(name) + "'";
+    layout.modes.emplace_back(name, mode.as_string());
+  }
+  return "";
 }
 
 /// Fills name, version and config of a release. Returns an error line or nothing.
@@ -73,7 +88,7 @@ std::string read_release_file(const std::string& path, Layout& layout) {
   if (!layout.config.empty() && layout.config[0] != '/') {
     layout.config = joined(layout.root, layout.config);
   }
-  return "";
+  return read_modes(path, root.as_object(), layout);
 }
 
 /// The release around the executable, or nothing when it lies in none.
@@ -99,7 +114,7 @@ std::string first_of(const std::string& first, const std::string& second) {
 
 /// Settles the run directory. Returns an error line or nothing.
 std::string find_run_dir(const LayoutRequest& request, const std::string& from_environment,
-                         Layout& layout) {
+                         const std::string& base, Layout& layout) {
   std::string run_dir = first_of(request.run_dir_option, from_environment);
   if (run_dir.empty() && request.run_dir_in_config && !layout.config.empty()) {
     Outcome<std::string> configured = request.run_dir_in_config(layout.config);
@@ -107,7 +122,7 @@ std::string find_run_dir(const LayoutRequest& request, const std::string& from_e
     run_dir = *configured.value;
   }
   if (run_dir.empty() && layout.in_release()) run_dir = joined(layout.root, "var");
-  Outcome<std::string> path = absolute(run_dir, "run directory");
+  Outcome<std::string> path = absolute(run_dir, "run directory", base);
   if (!path.ok()) return path.error;
   layout.run_dir = *path.value;
   while (layout.run_dir.size() > 1 && layout.run_dir.back() == '/') layout.run_dir.pop_back();
@@ -157,13 +172,14 @@ Outcome<Layout> find_layout(const LayoutRequest& request) {
 
   auto environment = request.environment ? request.environment : real_environment;
   std::string prefix = environment_prefix(layout.name);
+  const std::string base = environment("BUILD_WORKING_DIRECTORY");
   std::string named = first_of(request.config_option, environment(prefix + "_CONFIG"));
   if (!named.empty()) {
-    Outcome<std::string> config = absolute(named, "configuration file");
+    Outcome<std::string> config = absolute(named, "configuration file", base);
     if (!config.ok()) return Failed::failure(config.error);
     layout.config = *config.value;
   }
-  error = find_run_dir(request, environment(prefix + "_RUN_DIR"), layout);
+  error = find_run_dir(request, environment(prefix + "_RUN_DIR"), base, layout);
   if (!error.empty()) return Failed::failure(error);
   return layout;
 }

@@ -3,6 +3,8 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "otp/release/outcome.h"
 
@@ -17,6 +19,8 @@ struct Layout {
   std::string root;     ///< the release directory; empty for a program that runs outside a release
   std::string config;   ///< the configuration file; empty when none was named
   std::string run_dir;  ///< for lock, socket, pid file and log; empty when none was named
+  /// How applications take part in this release, by their names, as its release.json says.
+  std::vector<std::pair<std::string, std::string>> modes;
 
   bool in_release() const { return !root.empty(); }
   bool managed() const { return !run_dir.empty(); }
@@ -50,7 +54,8 @@ struct LayoutRequest {
 /// `release.json`. Configuration: --config, <NAME>_CONFIG, the file that release.json names. Run
 /// directory: --run-dir, <NAME>_RUN_DIR, what the configuration says, <release>/var. A program
 /// outside a release has none unless it is told: it then takes no lock and opens no socket.
-/// A relative path counts from the working directory; a set but empty variable counts as unset.
+/// A relative path counts from the working directory, and under `bazel run` from the folder in
+/// which that was typed (BUILD_WORKING_DIRECTORY). A set but empty variable counts as unset.
 ///
 /// Errors: one line: a broken release.json, a relative path without a working directory, a bad
 /// name.

@@ -109,6 +109,22 @@ TEST_CASE("relative paths count from the working directory", "[release][layout]"
   CHECK(layout.value->config == std::filesystem::current_path().string() + "/my.yaml");
 }
 
+TEST_CASE("under bazel run relative paths count from where that was typed", "[release][layout]") {
+  Release release;
+  release.environment["BUILD_WORKING_DIRECTORY"] = "/srv/shop";
+  LayoutRequest request = release.request();
+  request.config_option = "my.yaml";
+  request.run_dir_option = "run";
+  Outcome<Layout> layout = find_layout(request);
+  REQUIRE(layout.ok());
+  CHECK(layout.value->config == "/srv/shop/my.yaml");
+  CHECK(layout.value->run_dir == "/srv/shop/run");
+  request.config_option = "/etc/shop.yaml";
+  layout = find_layout(request);
+  REQUIRE(layout.ok());
+  CHECK(layout.value->config == "/etc/shop.yaml");
+}
+
 TEST_CASE("a program outside a release has no run directory unless told", "[release][layout]") {
   TemporaryFolder folder;
   LayoutRequest request;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -179,6 +180,7 @@ class NodeRunner {
   int write_notes();
   void add_commands();
   AdminResponse status() const;
+  std::function<void()> keep_log_bounded() const;
   int fail(const std::string& reason) {
     context_.fail(reason);
     return kExitFailed;
@@ -226,8 +228,22 @@ int NodeRunner::prepare() {
   std::string error = signals_.start({
       .stop = [this](const char*) { context_.request_stop(); },
       .report = [this](const std::string& line) { context_.state_->report_line(line); },
+      .tick = keep_log_bounded(),
   });
   return error.empty() ? kExitOk : fail(error);
+}
+
+/// In the background the log is ours alone; elsewhere whoever reads our output looks after it.
+std::function<void()> NodeRunner::keep_log_bounded() const {
+  if (!context_.in_background()) return nullptr;
+  LogBounds bounds;
+  const std::string prefix = environment_prefix(layout().name);
+  if (const char* most = std::getenv((prefix + "_LOG_BYTES").c_str())) {
+    char* end = nullptr;
+    const long long bytes = std::strtoll(most, &end, 10);
+    if (bytes > 0 && *end == '\0') bounds.bytes_max = bytes;
+  }
+  return [log = layout().log_path(), bounds] { bound_log(log, bounds); };
 }
 
 int NodeRunner::take_lock() {
@@ -285,9 +301,10 @@ void NodeRunner::add_commands() {
   });
   admin_.on("status", [this](const AdminRequest&) { return status(); });
   admin_.on("stop", [this](const AdminRequest&) {
-    bool first = !context_.stop_requested();
+    if (!context_.stop_requested()) {
+      context_.state_->report_line("stopping on the operator's command");
+    }
     context_.request_stop();
-    if (first) context_.state_->report_line("stopping on the operator's command");
     return status();
   });
 }

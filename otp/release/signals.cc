@@ -55,13 +55,20 @@ struct SignalWatcher::State {
   UniqueFd signals;
   UniqueFd wake;
   std::thread thread;
-  StopSignals stop_signals;  // the watcher's thread only
+  StopSignals stop_signals;                 // the watcher's thread only
+  Clock::time_point ticked = Clock::now();  // the watcher's thread only
 
   void run() {
     while (true) {
       pollfd polls[] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
                         {.fd = wake.get(), .events = POLLIN, .revents = 0}};
-      if (::poll(polls, 2, -1) < 0) continue;
+      const int wait = handlers.tick ? static_cast<int>(kTickEvery.count()) : -1;
+      const int events = ::poll(polls, 2, wait);
+      if (handlers.tick && Clock::now() - ticked >= kTickEvery) {
+        ticked = Clock::now();
+        handlers.tick();
+      }
+      if (events <= 0) continue;
       if (polls[1].revents != 0) return;
       signalfd_siginfo info{};
       if (::read(signals.get(), &info, sizeof info) != sizeof info) continue;
@@ -73,8 +80,9 @@ struct SignalWatcher::State {
     std::string from = sender > 0 ? " from pid " + std::to_string(sender) : "";
     switch (stop_signals.on_signal(number)) {
       case StopSignals::Action::begin_stop:
-        handlers.stop(signal_name(number));
-        return handlers.report(std::string("stopping on signal ") + signal_name(number) + from);
+        // Said first: what stops is logged from then on.
+        handlers.report(std::string("stopping on signal ") + signal_name(number) + from);
+        return handlers.stop(signal_name(number));
       case StopSignals::Action::already_stopping:
         return handlers.report(std::string("signal ") + signal_name(number) + from +
                                ": the stop is under way; the third INT would end it at once");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,7 +38,9 @@ class SignalWatcher {
   struct Handlers {
     std::function<void(const char* signal)> stop;  ///< once, on the watcher's thread; must not wait
     std::function<void(const std::string&)> report;  ///< a line for the log
+    std::function<void()> tick{};  ///< every kTickEvery on the watcher's thread, unless empty
   };
+  static constexpr std::chrono::milliseconds kTickEvery{1'000};
 
   SignalWatcher();
   ~SignalWatcher();

@@ -94,4 +94,37 @@ std::string redirect_streams(const std::string& log) {
   return "";
 }
 
+namespace {
+
+/// Appends all of `from` to a new file. False: the copy is not complete.
+bool copy_to(int from, const std::string& path) {
+  UniqueFd out(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0640));
+  if (!out.valid()) return false;
+  std::vector<char> block(1 << 16);
+  for (off_t at = 0;;) {
+    const ssize_t count = ::pread(from, block.data(), block.size(), at);
+    if (count == 0) return true;
+    if (count < 0) return false;
+    if (write_all(out.get(), {block.data(), static_cast<size_t>(count)}) != 0) return false;
+    at += count;
+  }
+}
+
+}  // namespace
+
+void bound_log(const std::string& log, const LogBounds& bounds) {
+  struct stat info{};
+  if (::stat(log.c_str(), &info) != 0 || info.st_size < bounds.bytes_max) return;
+  UniqueFd file(::open(log.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY));
+  if (!file.valid()) return;
+  auto numbered = [&](int number) { return log + "." + std::to_string(number); };
+  if (bounds.kept > 0) {
+    for (int number = bounds.kept - 1; number > 0; --number) {
+      ::rename(numbered(number).c_str(), numbered(number + 1).c_str());
+    }
+    if (!copy_to(file.get(), numbered(1))) ::unlink(numbered(1).c_str());
+  }
+  [[maybe_unused]] int cut = ::ftruncate(file.get(), 0);
+}
+
 }  // namespace otp::release

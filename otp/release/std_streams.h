@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace otp::release {
@@ -22,5 +23,16 @@ void mark_inherited_close_on_exec();
 /// Standard input from /dev/null, output and error appended to the file `log` (created 0640).
 /// Returns an error line or nothing.
 std::string redirect_streams(const std::string& log);
+
+/// How large a log may grow.
+struct LogBounds {
+  int64_t bytes_max = 10 << 20;
+  int kept = 5;  ///< older ones, as LOG.1 (the newest) to LOG.5
+};
+
+/// Moves what the log holds to LOG.1 once it is large enough, and those before it one further; the
+/// oldest goes. The file itself stays and becomes empty: all who append to it go on. A full disk
+/// costs the older log, never the bound.
+void bound_log(const std::string& log, const LogBounds& bounds = {});
 
 }  // namespace otp::release

@@ -29,14 +29,17 @@ void BlockingPool::thread_main() {
     if (queue_.empty()) return;
     std::unique_ptr<Work> work = std::move(queue_.front());
     queue_.pop_front();
+    ++running_;
     lock.unlock();
     work->run();
     work.reset();
     lock.lock();
+    if (--running_ == 0 && stopping_) changed_.notify_all();
   }
 }
 
-void BlockingPool::stop() {
+void BlockingPool::stop(std::chrono::nanoseconds report_after,
+                        const std::function<void(size_t)>& report) {
   std::deque<std::unique_ptr<Work>> dropped;
   {
     std::lock_guard lock(mutex_);
@@ -44,6 +47,15 @@ void BlockingPool::stop() {
     dropped.swap(queue_);
   }
   changed_.notify_all();
+  {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, report_after, [this] { return running_ == 0; })) {
+      const size_t running = running_;
+      lock.unlock();
+      report(running);
+      lock.lock();
+    }
+  }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }

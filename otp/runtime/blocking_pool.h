@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -26,12 +27,15 @@ class BlockingPool {
       : threads_max_(threads_max), queue_max_(queue_max) {}
   BlockingPool(const BlockingPool&) = delete;
   BlockingPool& operator=(const BlockingPool&) = delete;
-  ~BlockingPool() { stop(); }
+  ~BlockingPool() {
+    stop(std::chrono::hours(1), [](size_t) {});
+  }
 
   /// False: the queue is full, or no thread could be started at all; `work` is untouched.
   bool submit(std::unique_ptr<Work>& work);
-  /// Drops what waits, finishes what runs, ends the threads.
-  void stop();
+  /// Drops what waits, finishes what runs, ends the threads. Calls `report` with the number of
+  /// functions that still run each time another `report_after` has passed.
+  void stop(std::chrono::nanoseconds report_after, const std::function<void(size_t)>& report);
 
  private:
   void thread_main();
@@ -43,6 +47,7 @@ class BlockingPool {
   std::deque<std::unique_ptr<Work>> queue_;  // these guarded by mutex_
   std::vector<std::thread> threads_;
   uint32_t idle_ = 0;
+  size_t running_ = 0;
   bool stopping_ = false;
 };
 

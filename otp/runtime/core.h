@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "otp/base/atomic.h"
+#include "otp/runtime/core_clock.h"
 #include "otp/runtime/poller.h"
 #include "otp/runtime/process.h"
 #include "otp/runtime/run_queue.h"
@@ -45,9 +47,14 @@ struct Env {
 extern constinit thread_local Env* current_env;
 
 struct Core {
-  Core(SystemImpl& owner_system, uint32_t core_index, int64_t now,
+  Core(SystemImpl& owner_system, uint32_t core_index, bool only_core, int64_t now,
        std::unique_ptr<Poller> the_poller)
-      : system(owner_system), index(core_index), poller(std::move(the_poller)), wheel(now) {}
+      : system(owner_system),
+        index(core_index),
+        poller(std::move(the_poller)),
+        queue(only_core),
+        wheel(now),
+        last_reference((static_cast<uint64_t>(core_index) + 1) << 48) {}
 
   // Constant after construction.
   SystemImpl& system;
@@ -59,19 +66,34 @@ struct Core {
   Atomic<uint64_t> beat{0};     // counts callbacks; only the holder writes; the monitor compares
   Atomic<uint64_t> spawned{0};  // only the holder writes
   Atomic<uint64_t> ended{0};    // only the holder writes
+  Atomic<uint64_t> work{0};     // units of slices' budgets used; only the holder writes
   Atomic<bool> parked{false};   // for the monitor: nothing runs here
+  Atomic<uint32_t> floods{0};   // 1 + the core whose processes it floods; the holder writes
 
   std::mutex wheel_mutex;
   TimerWheel wheel;                                // guarded by wheel_mutex
   Atomic<int64_t> next_timer{TimerWheel::kNever};  // written under wheel_mutex, read by the holder
 
+  /// What a thief saw of another core.
+  struct Seen {
+    uint64_t work = 0;
+    int64_t at = 0;
+    bool chatty = true;
+  };
+
   // The holder only.
   std::vector<uint32_t> free_slots;
-  uint64_t next_reference = 0;
-  uint64_t slices = 0;
+  uint64_t last_reference;  // the core's index + 1 in the high 16 bits
+  CoreClock clock;
+  uint32_t slices = 0;
   int64_t polled_at = 0;
   int64_t busy_since = 0;  // when the queue was first seen non-empty, 0 = it was empty
   uint32_t lifo_runs = 0;
+  uint32_t lifo_last = 0;    // the slot that the LIFO place gave last
+  uint64_t sent_abroad = 0;  // messages to processes awake on other cores, since judged_at
+  uint32_t abroad = 0;       // 1 + the core of the last of them
+  int64_t judged_at = 0;
+  std::array<Seen, 64> seen{};  // of the other cores, when this one looked for work there
 };
 
 void core_lost(Env& env);

@@ -10,6 +10,7 @@
 
 #include "otp/base/atomic.h"
 #include "otp/base/exit_reason.h"
+#include "otp/base/format_value.h"
 #include "otp/base/pool.h"
 #include "otp/base/reflect.h"
 
@@ -23,7 +24,9 @@ struct MessageType {
   std::string_view name;
   uint64_t hash;
   uint32_t size;
-  void (*destroy)(void* payload) noexcept;  // null when there is nothing to destroy
+  void (*destroy)(void* payload) noexcept;                  // null when there is nothing to destroy
+  void (*format)(BoundedWriter& out, const void* payload);  // for reports: may throw
+  void (*format_taken)(BoundedWriter& out, const void* payload);  // after a callback was given it
 };
 
 template <class M>
@@ -32,9 +35,20 @@ void destroy_payload(void* payload) noexcept {
 }
 
 template <class M>
+void format_payload(BoundedWriter& out, const void* payload) {
+  format_value(out, *static_cast<const M*>(payload));
+}
+
+template <class M>
+void format_taken_payload(BoundedWriter& out, const void* payload) {
+  format_taken(out, *static_cast<const M*>(payload));
+}
+
+template <class M>
 inline const MessageType message_type{
-    type_name<M>(), stable_hash<M>, sizeof(M),
-    std::is_trivially_destructible_v<M> ? nullptr : &destroy_payload<M>};
+    type_name<M>(),     stable_hash<M>,
+    sizeof(M),          std::is_trivially_destructible_v<M> ? nullptr : &destroy_payload<M>,
+    &format_payload<M>, &format_taken_payload<M>};
 
 class Process;
 struct Letter;
@@ -63,6 +77,8 @@ enum class LetterKind : uint8_t {
   unlink_ack,
   monitor,
   demonitor,
+  info,       // process_info: answered while draining, with a reply to `reference`
+  aliased,    // a plain message sent to the alias `reference`
   exit,       // an explicit exit signal; payload: ExitReason
   link_exit,  // a linked process ended; payload: ExitReason
   down,       // a monitored process ended; payload: ExitReason
@@ -70,12 +86,16 @@ enum class LetterKind : uint8_t {
   wake,       // an operation outside the process is done: `reference` names it
 };
 
+/// The reference of a `wake` letter with which a System that ends asks a process what it waits for.
+inline constexpr uint64_t kSayWhatHolds = ~0ull;
+
 enum LetterFlags : uint8_t {
   kConsumed = 1,   // nobody needs it; freed as soon as it is no longer the inbox's anchor
   kFailed = 2,     // reply: the payload is an ExitReason, not the value
-  kPayload = 4,    // there is a payload to destroy
+  kPayload = 4,    // there is a payload, and it has a destructor that must run
   kByName = 8,     // monitor, down: the target was named
   kDeadline = 16,  // call: `deadline()` is set
+  kTagged = 64,    // down: a Term follows the reason
 };
 
 struct Letter {
@@ -86,7 +106,7 @@ struct Letter {
   uint32_t generation = 0;  // of the receiver for whom it is meant
   LetterKind kind = LetterKind::message;
   uint8_t flags = 0;
-  uint16_t bytes = 0;  // of this block; 0 = from operator new, size in `large`
+  uint16_t block = 0;  // 1 + the pool's class of this block; 0 = from operator new
 
   static constexpr size_t kHeader = 40;
   static constexpr size_t kInline = 24;
@@ -94,6 +114,10 @@ struct Letter {
   std::byte* body() { return reinterpret_cast<std::byte*>(this) + kHeader; }
   /// Where the payload is: calls with a deadline keep that in the first 8 bytes.
   void* payload() { return body() + (flags & kDeadline ? 8 : 0); }
+  const void* payload() const { return const_cast<Letter*>(this)->payload(); }
+  /// There is a payload, which is an ExitReason (holds_reason()) or of the operation's type.
+  bool has_payload() const { return holds_reason() || operation != nullptr; }
+  bool holds_reason() const { return kind >= LetterKind::exit || (flags & kFailed) != 0; }
   int64_t deadline() {
     int64_t at;
     std::memcpy(&at, body(), sizeof at);
@@ -107,6 +131,12 @@ struct Letter {
   T& as() {
     return *std::launder(static_cast<T*>(payload()));
   }
+  /// REQUIRES: kTagged.
+  Term& tag() { return *std::launder(reinterpret_cast<Term*>(body() + sizeof(ExitReason))); }
+  template <class T>
+  const T& as() const {
+    return *std::launder(static_cast<const T*>(payload()));
+  }
 };
 static_assert(sizeof(Letter) == Letter::kHeader);
 
@@ -116,28 +146,24 @@ inline Letter* allocate_letter(size_t payload) {
   Letter* letter;
   if (bytes <= kPoolBlockMax) [[likely]] {
     letter = new (pool_allocate(bytes)) Letter;
-    letter->bytes = static_cast<uint16_t>(bytes);
+    letter->block = static_cast<uint16_t>(pool_class(bytes) + 1);
   } else {
     letter = new (::operator new(bytes)) Letter;
   }
   return letter;
 }
 
+void run_payload_destructor(Letter* letter) noexcept;
+
 inline void destroy_letter_payload(Letter* letter) noexcept {
-  if (!(letter->flags & kPayload)) return;
-  letter->flags &= static_cast<uint8_t>(~kPayload);
-  if (letter->kind >= LetterKind::exit || (letter->flags & kFailed)) {
-    letter->as<ExitReason>().~ExitReason();
-  } else if (letter->operation->type->destroy != nullptr) {
-    letter->operation->type->destroy(letter->payload());
-  }
+  if (letter->flags & kPayload) [[unlikely]]
+    run_payload_destructor(letter);
 }
 
 inline void free_letter(Letter* letter) noexcept {
   destroy_letter_payload(letter);
-  uint16_t bytes = letter->bytes;
-  if (bytes != 0) [[likely]] {
-    pool_free(letter, bytes);
+  if (const uint32_t block = letter->block; block != 0) [[likely]] {
+    pool_free_class(letter, block - 1);
   } else {
     ::operator delete(letter);
   }
@@ -151,9 +177,12 @@ Letter* make_letter(LetterKind kind, const Operation& operation, V&& value) {
   letter->kind = kind;
   letter->operation = &operation;
   new (letter->payload()) M(std::forward<V>(value));
-  letter->flags |= kPayload;
+  if constexpr (!std::is_trivially_destructible_v<M>) letter->flags |= kPayload;
   return letter;
 }
+
+/// Prints a message for a report or for process_info: `call Increment{by: 2} from <0.5.1>`.
+void format_letter(BoundedWriter& out, const Letter& letter);
 
 /// A signal that carries an exit reason.
 inline Letter* make_signal(LetterKind kind, ExitReason reason) {

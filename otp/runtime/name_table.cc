@@ -24,6 +24,7 @@ NameTable::Outcome NameTable::add(std::string_view name, uint64_t id, uint64_t* 
 }
 
 bool NameTable::remove(std::string_view name) {
+  std::shared_ptr<void> object;  // goes after the mutex: its end may be somebody's code
   std::lock_guard lock(mutex_);
   auto found = by_name_.find(name);
   if (found == by_name_.end()) return false;
@@ -33,17 +34,42 @@ bool NameTable::remove(std::string_view name) {
   while ((seen >> 32) == (id >> 32) && (seen & kAlive)) {
     if (state.compare_exchange_weak(seen, seen & ~kNamed, acq_rel, acquire)) break;
   }
+  object = withdraw(name);
   by_id_.erase(id);
   by_name_.erase(found);
   return true;
 }
 
 void NameTable::remove_process(uint64_t id) {
+  std::shared_ptr<void> object;
   std::lock_guard lock(mutex_);
   auto found = by_id_.find(id);
   if (found == by_id_.end()) return;
+  object = withdraw(found->second);
   by_name_.erase(found->second);
   by_id_.erase(found);
+}
+
+bool NameTable::publish(std::string_view name, uint64_t id, std::shared_ptr<void> object) {
+  std::lock_guard lock(mutex_);
+  auto found = by_name_.find(name);
+  if (found == by_name_.end() || found->second != id) return false;
+  objects_.insert_or_assign(std::string(name), std::move(object));
+  return true;
+}
+
+std::shared_ptr<void> NameTable::published(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(name);
+  return found == objects_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<void> NameTable::withdraw(std::string_view name) {
+  auto found = objects_.find(name);
+  if (found == objects_.end()) return nullptr;
+  std::shared_ptr<void> object = std::move(found->second);
+  objects_.erase(found);
+  return object;
 }
 
 uint64_t NameTable::whereis(std::string_view name) {
@@ -56,6 +82,11 @@ std::string NameTable::name_of(uint64_t id) {
   std::lock_guard lock(mutex_);
   auto found = by_id_.find(id);
   return found == by_id_.end() ? std::string() : found->second;
+}
+
+std::vector<std::pair<std::string, uint64_t>> NameTable::all() {
+  std::lock_guard lock(mutex_);
+  return {by_name_.begin(), by_name_.end()};
 }
 
 size_t NameTable::size() {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <string>
+#include <thread>
 
 #include "otp/runtime/core.h"
 #include "otp/runtime/fault.h"
@@ -13,23 +14,41 @@ namespace otp::internal {
 namespace {
 constexpr int32_t kSliceBudget = 1024;  // units of work before others get their turn
 constexpr int32_t kMessageCost = 4;
+constexpr int32_t kSliceCost = 2;       // what a slice itself counts as work
 constexpr uint32_t kResumesMax = 4096;  // frames resumed in one slice
+constexpr uint32_t kLettersPerUndertaking = 256;
 }  // namespace
 
 Process::~Process() = default;
 
-// ---- Running
-// ------------------------------------------------------------------------------------------
+namespace {
 
-Process::RunEnd Process::run(Env& env) {
-  budget_ = kSliceBudget;
+// In a simulation a slice may end anywhere: what an operation does when its slice is used up is
+// tried along with the orders.
+int32_t slice_budget(SystemImpl& system) {
+  if (!system.simulated()) [[likely]]
+    return kSliceBudget;
+  const uint64_t random = system.random();
+  return random % 4 == 0 ? static_cast<int32_t>(1 + random / 4 % 64) : kSliceBudget;
+}
+
+}  // namespace
+
+// ---- Running
+
+inline Process::RunEnd Process::run(Env& env) {
+  budget_ = slice_budget(*system_);
+  unspent_ = 0;
   drain(*slot_);
   for (;;) {
     if (exiting_) return exit_step(env);
     if (budget_ <= 0) return RunEnd::more;
     if (driver_.active()) {
       if (!driver_.can_run()) {
-        if (!wait_over()) return RunEnd::idle;
+        if (!wait_over()) {
+          if (exiting_) continue;
+          return RunEnd::idle;
+        }
         driver_.resume_top();
       }
       uint32_t left;
@@ -37,16 +56,22 @@ Process::RunEnd Process::run(Env& env) {
         UserScope user(env);
         left = driver_.run(kResumesMax);
       }
-      if (left == 0 && driver_.can_run()) return RunEnd::more;
-      if (!driver_.active() && !exiting_) on_coroutine_done();
+      if (driver_.can_run()) {
+        if (left == 0) return RunEnd::more;
+      } else if (!driver_.active()) {
+        if (!exiting_) on_coroutine_done();
+      } else if (waits_for_letter() && budget_ > 0 && !exiting_) {
+        return RunEnd::idle;
+      }
       continue;
     }
-    if (has_urgent_work()) {
+    if (may_have_urgent_work_ && has_urgent_work()) {
       on_urgent_work();
       continue;
     }
     if (queue_first_ != nullptr) {
-      if (wait_ == Wait::message) abandon_wait();
+      // A question of sys leaves the idle timeout as it is.
+      if (wait_ == Wait::message && queue_first_->kind != LetterKind::system) abandon_wait();
       budget_ -= kMessageCost;
       on_message(pop_message());
       continue;
@@ -58,6 +83,50 @@ Process::RunEnd Process::run(Env& env) {
     }
     return RunEnd::idle;
   }
+}
+
+void SystemImpl::run_slot(Env& env, uint32_t index) {
+  Slot& slot = slots_[index];
+  if (env.core != nullptr && slot.core.load(relaxed) != env.core->index + 1) {
+    slot.core.store(env.core->index + 1, relaxed);
+  }
+  uint32_t undertaken = 0;
+  for (;;) {
+    if (Process* process = slot.body; process != nullptr) {
+      env.process = process;
+      Process::RunEnd end = process->run(env);
+      env.process = nullptr;
+      if (Core* core = env.core; core != nullptr) [[likely]] {
+        const int32_t work = kSliceBudget - process->budget_ - process->unspent_;
+        core->work.store(core->work.load(relaxed) + static_cast<uint32_t>(work + kSliceCost),
+                         relaxed);
+      }
+      // What was handled since the last drain is no backlog; a sender that waits for room would
+      // wait for ever.
+      if (process->mailbox_limit() != nullptr) {
+        slot.backlog.store(process->queue_length(), relaxed);
+      }
+      if (end == Process::RunEnd::more) return schedule_tail(index);
+      if (end == Process::RunEnd::idle) break;
+      bury(slot, index);
+    }
+    while (slot.body == nullptr) {
+      Letter* letter = slot.next_letter();
+      if (letter == nullptr || ++undertaken > kLettersPerUndertaking) break;
+      if (letter->kind == LetterKind::start) {
+        give_birth(slot, letter);
+        env.process = slot.body;
+        slot.body->on_start();
+        env.process = nullptr;
+      } else {
+        undertake(letter, index);
+        destroy_letter_payload(letter);
+        letter->flags |= kConsumed;  // it is the anchor: freed when passed
+      }
+    }
+    if (slot.body == nullptr) break;
+  }
+  if (!slot.try_sleep()) schedule_tail(index);
 }
 
 // Phase one: no frame may go while an operation still uses its memory. Phase two: frames, state,
@@ -96,60 +165,14 @@ void Process::start_coroutine(Async<void> root) {
 
 std::exception_ptr Process::take_coroutine_exception() {
   Async<void> root = std::move(root_);
-  try {
-    root.take();
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
+  return root.take_exception();
 }
 
 uint64_t Process::new_reference() { return system_->new_reference(); }
 
 // ---- The queue
-// ----------------------------------------------------------------------------------------
 
-void Process::consume(Letter* letter) {
-  // The anchor's `next` still belongs to senders: it is freed when it is passed (S3).
-  if (letter == slot_->anchor) {
-    destroy_letter_payload(letter);
-    letter->flags |= kConsumed;
-  } else {
-    free_letter(letter);
-  }
-}
-
-void Process::append(Letter* letter) {
-  if (queue_first_ == nullptr) {
-    queue_first_ = letter;
-  } else {
-    queue_last_->next.store(letter, relaxed);  // queue_last_ was passed: its next is ours (P2)
-  }
-  queue_last_ = letter;
-  ++queue_length_;
-}
-
-Letter* Process::pop_message() {
-  Letter* letter = queue_first_;
-  if (letter != nullptr) unlink_message(nullptr, letter);
-  return letter;
-}
-
-void Process::unlink_message(Letter* previous, Letter* letter) {
-  // acquire is not needed: everything up to queue_last_ was drained by this holder (P2).
-  Letter* next = letter == queue_last_ ? nullptr : letter->next.load(relaxed);
-  if (previous == nullptr) {
-    queue_first_ = next;
-  } else if (next != nullptr) {
-    previous->next.store(next, relaxed);
-  }
-  if (letter == queue_last_) queue_last_ = previous;
-  if (scanned_ == letter) scanned_ = previous;
-  --queue_length_;
-}
-
-Letter* Process::scan(Receiver& receiver, bool fresh) {
-  if (fresh) scanned_ = nullptr;
+Letter* Process::scan(Receiver& receiver) {
   if (queue_first_ == nullptr || scanned_ == queue_last_) return nullptr;
   Letter* previous = scanned_;
   Letter* letter = previous == nullptr ? queue_first_ : previous->next.load(relaxed);
@@ -166,19 +189,25 @@ Letter* Process::scan(Receiver& receiver, bool fresh) {
 }
 
 // ---- Draining
-// -----------------------------------------------------------------------------------------
 
-void Process::drain(Slot& slot) {
-  while (Letter* letter = slot.next_letter()) take_letter(slot, letter);
-  slot.backlog.store(queue_length_, relaxed);  // a hint for senders
-}
-
+// What was pushed before this call is looked at, even if a sender before it is between its two
+// steps (S4): its thread links its letter within two instructions, or in its next turn.
 bool Process::drain_now() {
-  drain(*slot_);
+  // acquire: as in next_letter. The letter stays until it is passed, so its address is its own.
+  Letter* const last = slot_->head.load(acquire);
+  for (bool passed = last == slot_->anchor;;) {
+    while (Letter* letter = slot_->next_letter()) {
+      passed = passed || letter == last;
+      take_letter(*slot_, letter);
+    }
+    if (passed) break;
+    std::this_thread::yield();
+  }
+  slot_->backlog.store(queue_length_, relaxed);  // a hint for senders
   return !exiting_;
 }
 
-void Process::take_letter(Slot& slot, Letter* letter) {
+inline void Process::take_letter(Slot& slot, Letter* letter) {
   if (letter->generation != static_cast<uint32_t>(id_ >> 32)) [[unlikely]] {
     answer_letter(letter, ExitReason::noproc());  // for an older tenant of this slot (S7)
     return consume(letter);
@@ -196,6 +225,11 @@ void Process::take_letter(Slot& slot, Letter* letter) {
     return append(letter);
   }
   take_signal(slot, letter);
+}
+
+void Process::drain(Slot& slot) {
+  while (Letter* letter = slot.next_letter()) take_letter(slot, letter);
+  slot.backlog.store(queue_length_, relaxed);  // a hint for senders
 }
 
 void Process::limit_mailbox(const MailboxLimit& limit) {
@@ -216,7 +250,7 @@ void Process::refuse(Letter* letter) {
   }
   if (limits_->limit.on_full != OnFull::drop_newest) answer_letter(letter, full);
   if (limits_->limit.on_full == OnFull::exit) {
-    report_crash(*this, full);
+    report_crash(*this, full, nullptr);
     exit_with(full);
   }
   consume(letter);
@@ -231,9 +265,14 @@ void Process::take_signal(Slot&, Letter* letter) {
     case LetterKind::down: return take_down(letter);
     case LetterKind::timer: return take_timer(letter);
     case LetterKind::wake: return take_wake(letter);
-    case LetterKind::link: relations().links.insert(letter->sender).first->unlinking = 0; break;
+    case LetterKind::link:
+      if (letter->sender == parent_ && parent_linked_) break;
+      relations().links.insert(letter->sender).first->unlinking = 0;
+      break;
     case LetterKind::unlink: {
-      if (relations_ != nullptr) {
+      if (letter->sender == parent_ && parent_linked_) {
+        parent_linked_ = false;
+      } else if (relations_ != nullptr) {
         // Ours may be waiting for an acknowledgement of its own: then both ends let go at once.
         auto* entry = relations_->links.find(letter->sender);
         if (entry != nullptr && entry->active()) relations_->links.erase(letter->sender);
@@ -253,6 +292,8 @@ void Process::take_signal(Slot&, Letter* letter) {
     }
     case LetterKind::monitor: watch(letter->reference, letter->sender, letter->flags); break;
     case LetterKind::demonitor: unwatch(letter->reference); break;
+    case LetterKind::aliased: return take_aliased(letter);
+    case LetterKind::info: take_info(letter); break;
     default:
       OTP_CHECK(false, "letter of kind %d in the inbox of %s", static_cast<int>(letter->kind),
                 pid().to_string().c_str());
@@ -273,10 +314,15 @@ void Process::take_exit(Letter* letter) {
 }
 
 void Process::take_link_exit(Letter* letter) {
-  auto* entry = relations_ == nullptr ? nullptr : relations_->links.find(letter->sender);
-  if (entry == nullptr || !entry->active()) return consume(letter);  // unlinked meanwhile
-  const bool quiet = entry->unlinking == Relations::Link::kQuiet;
-  relations_->links.erase(letter->sender);
+  bool quiet = false;
+  if (letter->sender == parent_ && parent_linked_) {
+    parent_linked_ = false;
+  } else {
+    auto* entry = relations_ == nullptr ? nullptr : relations_->links.find(letter->sender);
+    if (entry == nullptr || !entry->active()) return consume(letter);  // unlinked meanwhile
+    quiet = entry->unlinking == Relations::Link::kQuiet;
+    relations_->links.erase(letter->sender);
+  }
   if (trap_exit_ && !exiting_) return quiet ? consume(letter) : append(letter);
   const ExitReason& reason = letter->as<ExitReason>();
   if (!reason.is_normal()) exit_with(reason);
@@ -290,14 +336,14 @@ void Process::take_down(Letter* letter) {
   relations_->monitors.erase(letter->reference);
   if (exiting_) return consume(letter);
   if (sink != nullptr) return sink->take(letter);
-  relations_->aliases.erase(letter->reference);
-  append(letter);
+  end_monitor_alias(letter->reference);
+  append(relations_->tags == nullptr ? letter : with_tag(letter));
 }
 
 // Nothing else will come of the process that sent it: the link goes too, without an EXIT message.
 void Process::take_result(Letter* letter) {
   if (relations_ == nullptr) return consume(letter);
-  relations_->links.erase(letter->sender);
+  forget_link(letter->sender);
   auto* entry = relations_->monitors.find(letter->reference);
   if (entry == nullptr) return consume(letter);  // demonitored: nobody wants it
   ResultSink* sink = entry->sink;
@@ -313,8 +359,12 @@ void Process::take_reply_letter(Letter* letter) {
     reply_ = letter;
     return;
   }
-  if (relations_ != nullptr && !exiting_ && relations_->aliases.erase(letter->reference)) {
-    return append(letter);
+  if (relations_ != nullptr && !exiting_) {
+    auto* entry = relations_->aliases.find(letter->reference);
+    if (entry != nullptr && (entry->flags & kForResponse)) {
+      relations_->aliases.erase(letter->reference);
+      return append(letter);
+    }
   }
   consume(letter);  // late: the caller has given up
 }
@@ -335,6 +385,10 @@ void Process::take_timer(Letter* letter) {
 }
 
 void Process::take_wake(Letter* letter) {
+  if (letter->reference == kSayWhatHolds) [[unlikely]] {
+    system_->hear_what_holds(*this);
+    return consume(letter);
+  }
   for (PendingOperation* each = operations_; each != nullptr; each = each->next) {
     if (each->reference != letter->reference) continue;
     each->done = true;
@@ -349,20 +403,6 @@ void Process::take_wake(Letter* letter) {
 }
 
 // ---- Waiting
-// ------------------------------------------------------------------------------------------
-
-void Process::expect_reply(uint64_t reference, uint64_t target) {
-  wait_reference_ = reference;
-  wait_target_ = target;
-  reply_ = nullptr;
-}
-
-void Process::begin_wait(Wait what, int64_t deadline) {
-  wait_ = what;
-  timed_out_ = false;
-  deadline_ = deadline;
-  if (deadline != TimerWheel::kNever && (timer_ == 0 || timer_due_ > deadline)) arm_wait(deadline);
-}
 
 void Process::arm_wait(int64_t deadline) {
   if (timer_ != 0) system_->cancel_timer(timer_core_, timer_);
@@ -372,24 +412,11 @@ void Process::arm_wait(int64_t deadline) {
   timer_ = system_->arm_timer(deadline, id_, letter, &timer_core_);
 }
 
-// The wait timer stays armed: the next wait extends it lazily instead of arming another one. In a
-// simulation it goes, as virtual time would run to it for nothing.
-void Process::abandon_wait() noexcept {
-  wait_ = Wait::none;
-  deadline_ = TimerWheel::kNever;
-  timed_out_ = false;
-  wait_reference_ = 0;
-  wait_target_ = 0;
-  receiver_ = nullptr;
-  condition_ = nullptr;
-  if (timer_ != 0 && system_->simulated()) {
-    system_->cancel_timer(timer_core_, timer_);
-    timer_ = 0;
-    timer_due_ = TimerWheel::kNever;
-  }
+void Process::drop_timer() noexcept {
+  system_->cancel_timer(timer_core_, timer_);
+  timer_ = 0;
+  timer_due_ = TimerWheel::kNever;
 }
-
-Letter* Process::take_reply() { return std::exchange(reply_, nullptr); }
 
 bool Process::wait_over() {
   switch (wait_) {
@@ -398,13 +425,25 @@ bool Process::wait_over() {
     case Wait::reply: return reply_ != nullptr || timed_out_;
     case Wait::operation: return reply_ != nullptr || (timed_out_ && !cancel_waited());
     case Wait::sleep: return timed_out_;
-    case Wait::receive:
-      received_ = scan(*receiver_, false);
-      return received_ != nullptr || timed_out_;
+    case Wait::receive: return receive_over();
     case Wait::message: return false;
     case Wait::condition: return condition_->holds();
   }
   return false;
+}
+
+bool Process::receive_over() {
+  try {
+    received_ = scan(*receiver_);
+    if (received_ == nullptr && timed_out_) {  // not without a look at all that is there
+      if (!drain_now()) return false;
+      received_ = scan(*receiver_);
+    }
+  } catch (...) {  // of a predicate: its process is told, where it waits
+    receiver_->fail(std::current_exception());
+    return true;
+  }
+  return received_ != nullptr || timed_out_;
 }
 
 // The time for the operation that is waited for is over. Its memory is in the waiting frame, which
@@ -433,111 +472,18 @@ void Process::remove_operation(PendingOperation& operation) {
   if (operations_ == &operation) operations_ = operation.next;
 }
 
-// ---- Links and monitors
-// -------------------------------------------------------------------------------
-
-void Process::link(Pid other) {
-  if (other.id == id_) return;
-  auto [entry, fresh] = relations().links.insert(other.id);
-  if (!fresh && entry->active()) return;  // at most one link a pair
-  entry->unlinking = 0;
-  Letter* letter = make_signal(LetterKind::link);
-  letter->sender = id_;
-  system_->deliver(other.id, letter);
-}
-
-void Process::unlink(Pid other) {
-  auto* entry = relations_ == nullptr ? nullptr : relations_->links.find(other.id);
-  if (entry == nullptr || !entry->active()) return;
-  entry->unlinking = new_reference();
-  Letter* letter = make_signal(LetterKind::unlink);
-  letter->sender = id_;
-  letter->reference = entry->unlinking;
-  system_->deliver(other.id, letter);
-}
-
-uint64_t Process::monitor(Pid target, uint8_t flags) {
-  uint64_t reference = new_reference();
-  if (target.id == id_) return reference;  // no DOWN ever
-  *relations().monitors.insert(reference).first = {target.id, nullptr};
-  Letter* letter = make_signal(LetterKind::monitor);
-  letter->sender = id_;
-  letter->reference = reference;
-  letter->flags |= flags;
-  system_->deliver(target.id, letter);
-  return reference;
-}
-
-bool Process::demonitor(uint64_t reference) {
-  auto* entry = relations_ == nullptr ? nullptr : relations_->monitors.find(reference);
-  if (entry == nullptr) return false;
-  send_demonitor(entry->target, reference);
-  relations_->monitors.erase(reference);
-  return true;
-}
-
-void Process::send_demonitor(uint64_t target, uint64_t reference) {
-  Letter* letter = make_signal(LetterKind::demonitor);
-  letter->sender = id_;
-  letter->reference = reference;
-  system_->deliver(target, letter);
-}
-
-namespace {
-struct DownOf final : Receiver {
-  uint64_t reference;
-  explicit DownOf(uint64_t wanted) : reference(wanted) {}
-  bool accepts(Letter& letter) override {
-    return letter.kind == LetterKind::down && letter.reference == reference;
-  }
-};
-struct ExitOf final : Receiver {
-  uint64_t from;
-  explicit ExitOf(uint64_t wanted) : from(wanted) {}
-  bool accepts(Letter& letter) override {
-    return (letter.kind == LetterKind::link_exit || letter.kind == LetterKind::exit) &&
-           letter.sender == from;
-  }
-};
-}  // namespace
-
-void Process::flush_down(uint64_t reference) {
-  DownOf wanted(reference);
-  if (Letter* letter = scan(wanted, true)) consume(letter);
-  scanned_ = nullptr;
-}
-
-void Process::flush_exit(uint64_t from) {
-  ExitOf wanted(from);
-  if (Letter* letter = scan(wanted, true)) consume(letter);
-  scanned_ = nullptr;
-}
-
-void Process::adopt(uint64_t child, const ChildTies& ties) {
-  if (ties.linked) {
-    relations().links.insert(child).first->unlinking = ties.quiet ? Relations::Link::kQuiet : 0;
-  }
-  if (ties.monitor != 0) *relations().monitors.insert(ties.monitor).first = {child, ties.sink};
-}
-
-void Process::watch(uint64_t reference, uint64_t watcher, uint8_t flags) {
-  auto* entry = relations().watchers.insert(reference).first;
-  entry->watcher = watcher;
-  entry->flags = flags & (kByName | kFailed);
-}
-
-bool Process::unwatch(uint64_t reference) {
-  return relations_ != nullptr && relations_->watchers.erase(reference);
-}
-
 // ---- The end
-// ------------------------------------------------------------------------------------------
 
 // Answers a letter that this process will never handle, with `reason` for whoever waits for an
 // answer.
 void Process::answer_letter(Letter* letter, const ExitReason& reason) {
   Letter* answer = nullptr;
   switch (letter->kind) {
+    case LetterKind::info: {
+      answer = make_signal(LetterKind::reply, ExitReason::noproc());
+      answer->flags |= kFailed;
+      break;
+    }
     case LetterKind::call:
     case LetterKind::system:
       answer = make_signal(LetterKind::reply, reason);
@@ -567,17 +513,21 @@ void Process::announce_exit() {
   if (wait_target_ != 0) {  // our call is still open: its server may be watching us
     send_demonitor(wait_target_, wait_reference_);
   }
+  if (parent_linked_) announce_link_exit(parent_);
   if (relations_ != nullptr) announce_to_relations();
   answer_waiting();  // after the exit signals: a failed start ends a linked starter that does not
                      // trap
 }
 
+void Process::announce_link_exit(uint64_t peer) {
+  Letter* letter = make_signal(LetterKind::link_exit, exit_reason_);
+  letter->sender = id_;
+  system_->deliver(peer, letter);
+}
+
 void Process::announce_to_relations() {
   relations_->links.for_each([&](uint64_t peer, Relations::Link& link) {
-    if (!link.active()) return;
-    Letter* letter = make_signal(LetterKind::link_exit, exit_reason_);
-    letter->sender = id_;
-    system_->deliver(peer, letter);
+    if (link.active()) announce_link_exit(peer);
   });
   relations_->watchers.for_each([&](uint64_t reference, Relations::Watcher& watcher) {
     // A caller that waits for its answer gets a failed one, a monitor its DOWN.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "otp/base/atomic.h"
 
@@ -9,9 +10,10 @@
 /// steal from, with a LIFO place in front for the slot that was woken last.
 ///
 /// Invariants
-///  (Q1) Only the core's thread pushes; it alone writes tail_ and fills lifo_. Anybody takes, by
-///  CAS on head_. (Q2) Entries in [head_, tail_) are valid; an entry is read before the CAS that
-///  takes it and is
+///  (Q1) Only the core's holder pushes: it alone writes tail_. Anybody takes, by CAS on head_,
+///  unless the queue is exclusive. The LIFO place is the holder's alone: what was woken last stays
+///  with its waker, and a hop costs no atomic operation here. (Q2) Entries in [head_, tail_) are
+///  valid; an entry is read before the CAS that takes it and is
 ///       worthless if that CAS fails.
 ///  (Q3) A slot index stands in one queue at most (it carries the run right, S1).
 namespace otp::internal {
@@ -19,6 +21,9 @@ namespace otp::internal {
 class RunQueue {
  public:
   static constexpr uint32_t kCapacity = 1024;
+
+  /// `exclusive`: there is no other core that could steal, so taking needs no atomic operation.
+  explicit RunQueue(bool exclusive) : exclusive_(exclusive) {}
 
   /// False: full; the caller puts half of it elsewhere (take_half) and tries again.
   bool push(uint32_t slot) {
@@ -37,6 +42,10 @@ class RunQueue {
     for (;;) {
       if (head == tail_.load(relaxed)) return 0;  // own writes: relaxed is enough (Q1)
       uint32_t slot = ring_[head % kCapacity].load(relaxed);
+      if (exclusive_) {
+        head_.store(head + 1, relaxed);  // nobody else reads or writes it (Q1)
+        return slot;
+      }
       // acq_rel: release for push's acquire (Q2); acquire as a thief may have moved head_.
       if (head_.compare_exchange_weak(head, head + 1, acq_rel, relaxed)) return slot;
     }
@@ -60,23 +69,16 @@ class RunQueue {
   bool empty() const { return head_.load(relaxed) == tail_.load(relaxed); }
   uint32_t size() const { return tail_.load(relaxed) - head_.load(relaxed); }
 
-  /// Puts `slot` first and returns what stood there, or 0. Core's thread only.
-  uint32_t exchange_lifo(uint32_t slot) {
-    if (lifo_.load(relaxed) == 0) {
-      // Thieves only empty the place (Q1): seen empty, it stays empty until this store.
-      lifo_.store(slot, release);  // pairs with the acquire of take_lifo
-      return 0;
-    }
-    return lifo_.exchange(slot, acq_rel);
-  }
-  /// Anybody. Acquire: pairs with exchange_lifo.
-  uint32_t take_lifo() { return lifo_.load(relaxed) == 0 ? 0 : lifo_.exchange(0, acq_rel); }
-  bool has_lifo() const { return lifo_.load(relaxed) != 0; }
+  /// Puts `slot` first and returns what stood there, or 0. Core's holder only, as the next two.
+  uint32_t exchange_lifo(uint32_t slot) { return std::exchange(lifo_, slot); }
+  uint32_t take_lifo() { return std::exchange(lifo_, 0); }
+  bool has_lifo() const { return lifo_ != 0; }
 
  private:
   alignas(64) Atomic<uint32_t> head_{0};
   alignas(64) Atomic<uint32_t> tail_{0};
-  Atomic<uint32_t> lifo_{0};
+  uint32_t lifo_ = 0;  // (Q1)
+  const bool exclusive_;
   alignas(64) std::array<Atomic<uint32_t>, kCapacity> ring_{};
 };
 

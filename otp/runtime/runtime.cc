@@ -7,10 +7,8 @@ namespace otp {
 using namespace internal;
 
 namespace {
-constexpr int kSendCost = 1;
 constexpr int kReceiveCost = 2;
-constexpr uint32_t kBacklogPerUnit =
-    64;  // letters in the receiver's queue that double a send's cost
+constexpr int kSpawnCost = 4;
 }  // namespace
 
 Pid self() { return self_process().pid(); }
@@ -57,7 +55,7 @@ Reference monitor(Pid pid) {
 
 Reference monitor(std::string_view name) {
   LibraryScope scope(env());
-  return Reference{0, self_process().monitor(whereis_or_nobody(name), kByName)};
+  return Reference{0, self_process().monitor_name(name)};
 }
 
 bool demonitor(Reference reference, bool flush) {
@@ -69,6 +67,40 @@ bool demonitor(Reference reference, bool flush) {
     process.flush_down(reference.id);
   }
   return active;
+}
+
+Reference monitor(Pid pid, MonitorOptions options) {
+  LibraryScope scope(env());
+  Process& process = self_process();
+  const Reference reference{0, process.monitor(pid)};
+  switch (options.alias) {
+    case MonitorAlias::none: break;
+    case MonitorAlias::explicit_unalias: process.add_alias(reference.id, 0); break;
+    case MonitorAlias::demonitor: process.add_alias(reference.id, Process::kWithMonitor); break;
+    case MonitorAlias::reply_demonitor:
+      process.add_alias(reference.id, Process::kWithMonitor | Process::kOneMessage);
+      break;
+  }
+  if (options.tag.kind() != Term::Kind::none) {
+    process.tag_monitor(reference.id, std::move(options.tag));
+  }
+  return reference;
+}
+
+Alias alias(AliasMode mode) {
+  LibraryScope scope(env());
+  Process& process = self_process();
+  const uint64_t reference = process.new_reference();
+  process.add_alias(reference, mode == AliasMode::reply ? Process::kOneMessage : uint8_t{0});
+  return Alias{process.pid(), Reference{0, reference}};
+}
+
+bool unalias(const Alias& alias) {
+  LibraryScope scope(env());
+  Process& process = self_process();
+  if (alias.owner != process.pid()) return false;
+  process.drain_now();  // what was sent before, and has arrived, comes through
+  return process.remove_alias(alias.reference.id);
 }
 
 bool register_name(std::string_view name, Pid pid) {
@@ -90,7 +122,6 @@ std::optional<Pid> whereis(std::string_view name) {
 }
 
 // ---- Sending
-// ------------------------------------------------------------------------------------------
 
 bool Sent::await_ready() const { return self_process().charge(0); }
 
@@ -103,13 +134,12 @@ namespace internal {
 
 void deliver_message(Pid target, Letter* letter) {
   Env& here = env();
-  if (Process* sender = here.process) {
-    letter->sender = sender->id();
-    uint32_t backlog = here.system->backlog_of(target.id);
-    sender->charge(kSendCost + static_cast<int>(backlog / kBacklogPerUnit));
-  }
-  here.system->count_backlog(target.id);
-  here.system->deliver(target.id, letter);
+  here.system->deliver_message(here.process, target.id, letter);
+}
+
+void deliver_aliased(const Alias& alias, Letter* letter) {
+  letter->reference = alias.reference.id;
+  deliver_message(alias.owner, letter);
 }
 
 std::optional<ExitReason> why_not_taken(Pid target) {
@@ -119,20 +149,30 @@ std::optional<ExitReason> why_not_taken(Pid target) {
   return std::nullopt;
 }
 
+Down down_in(const Process& process, Letter& letter) {
+  Down down{Reference{0, letter.reference}, Pid{0, letter.sender}, letter.as<ExitReason>()};
+  if (letter.flags & kByName) {
+    down.pid = Pid();
+    down.name = process.monitored_name(letter.reference);
+  }
+  if (letter.flags & kTagged) down.tag = letter.tag();
+  return down;
+}
+
 Pid whereis_or_nobody(std::string_view name) { return Pid{0, env().system->names().whereis(name)}; }
 
 // ---- Receiving
-// ----------------------------------------------------------------------------------------
 
 bool ReceiveBase::ready() {
   LibraryScope scope(env());
   Process& process = self_process();
+  process.begin_scan();
   if (!process.charge(kReceiveCost)) return false;  // the slice is used up: others first
-  letter_ = process.scan(*this, true);
+  letter_ = process.scan(*this);
   if (letter_ != nullptr) return true;
   if (timeout_.nanoseconds() > 0) return false;
   if (!process.drain_now()) return false;  // a signal ends this process: it must not go on
-  letter_ = process.scan(*this, false);
+  letter_ = process.scan(*this);
   return true;
 }
 
@@ -140,7 +180,7 @@ void ReceiveBase::suspend() {
   LibraryScope scope(env());
   Process& process = self_process();
   process.set_receiver(this);
-  process.begin_wait(Process::Wait::receive, env().system->deadline_after(timeout_));
+  process.begin_wait(Process::Wait::receive, process.system().core_deadline_after(timeout_));
 }
 
 void ReceiveBase::finish() {
@@ -149,14 +189,16 @@ void ReceiveBase::finish() {
   Process& process = self_process();
   letter_ = process.take_received();
   process.abandon_wait();
+  if (thrown_ != nullptr) std::rethrow_exception(std::move(thrown_));
 }
 
 }  // namespace internal
 
 void Yield::suspend() const {
   LibraryScope scope(env());
-  self_process().charge(1 << 20);
-  self_process().begin_wait(Process::Wait::yield, TimerWheel::kNever);
+  Process& process = self_process();
+  process.end_slice();
+  process.begin_wait(Process::Wait::yield, TimerWheel::kNever);
 }
 
 void Sleep::suspend() const {
@@ -170,7 +212,6 @@ void Sleep::finish() const {
 }
 
 // ---- Spawning
-// -----------------------------------------------------------------------------------------
 
 namespace internal {
 
@@ -187,7 +228,7 @@ void PlainProcess::on_start() {
   }
   if (thrown == nullptr) return start_coroutine(std::move(root));
   ExitReason reason = reason_of(thrown);
-  report_crash(*this, reason);
+  report_crash(*this, reason, thrown);
   exit_with(std::move(reason));
 }
 
@@ -196,8 +237,10 @@ void PlainProcess::on_start() {
 void PlainProcess::on_message(Letter* letter) { consume(letter); }
 
 void PlainProcess::on_coroutine_done() {
-  ExitReason reason = reason_of(take_coroutine_exception());
-  report_crash(*this, reason);
+  const std::exception_ptr thrown = take_coroutine_exception();
+  if (thrown == nullptr) return exit_with(ExitReason::normal());
+  ExitReason reason = reason_of(thrown);
+  report_crash(*this, reason, thrown);
   exit_with(std::move(reason));
 }
 
@@ -211,19 +254,23 @@ Spawned spawn_process(std::unique_ptr<Process> body, SpawnTies ties) {
   if (ties.monitor && parent != nullptr) birth.monitor = here.system->new_reference();
   uint64_t id = here.system->spawn(std::move(body), birth);
   if (id == 0) throw Exit(ExitReason::atom("system_limit"));
-  if (parent != nullptr) parent->adopt(id, {.linked = birth.link, .monitor = birth.monitor});
+  if (parent != nullptr) {
+    parent->charge(kSpawnCost);
+    if (birth.link || birth.monitor != 0) {
+      parent->adopt(id, {.linked = birth.link, .monitor = birth.monitor});
+    }
+  }
   return {Pid{0, id}, Reference{0, birth.monitor}};
 }
 
 // ---- Timers
-// -------------------------------------------------------------------------------------------
 
 TimerRef arm_message(Timeout time, Pid target, Letter* letter) {
   Env& here = env();
   if (here.process != nullptr) letter->sender = here.process->id();
   TimerRef timer;
   timer.id =
-      here.system->arm_timer(here.system->deadline_after(time), target.id, letter, &timer.core);
+      here.system->arm_message(here.system->deadline_after(time), target.id, letter, &timer.core);
   return timer;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,14 +23,14 @@
 namespace otp {
 
 // ---- Messages that the runtime makes
-// ------------------------------------------------------------------
 
-/// A monitored process ended. OTP: {'DOWN', Ref, process, Pid, Reason}.
+/// A monitored process ended. OTP: {'DOWN', Ref, process, Pid or {Name,Node}, Reason}.
 struct Down {
   Reference reference;
-  Pid pid;
+  Pid pid;  ///< nobody when the monitor was made by name
   ExitReason reason;
   std::string name{};  ///< when the monitor was made by name, else empty
+  Term tag{};          ///< what MonitorOptions::tag said
 };
 
 /// A linked process ended, or somebody sent an exit signal, and this process traps exits.
@@ -40,7 +41,6 @@ struct ExitMessage {
 };
 
 // ---- This process
-// -------------------------------------------------------------------------------------
 
 /// The pid of the calling process.
 Pid self();
@@ -61,7 +61,6 @@ void exit(Pid pid, ExitReason reason);
 bool is_alive(Pid pid);
 
 // ---- Links and monitors
-// -------------------------------------------------------------------------------
 
 /// Ties the two processes: when one ends, the other gets an exit signal with the reason. Linking to
 /// a dead process gives the exit signal `noproc`. At most one link per pair. OTP: link/1.
@@ -73,12 +72,43 @@ void unlink(Pid pid);
 Reference monitor(Pid pid);
 /// The same by registered name; Down::name is the name. OTP: monitor(process, Name).
 Reference monitor(std::string_view name);
+/// How long the alias that comes with a monitor lives. OTP: the values of monitor's alias option.
+enum class MonitorAlias : uint8_t {
+  none,
+  explicit_unalias,  ///< until unalias()
+  demonitor,         ///< until the monitor is gone: demonitor() or its Down
+  reply_demonitor,   ///< as demonitor, or until a message came through it, which ends the monitor
+};
+struct MonitorOptions {
+  MonitorAlias alias = MonitorAlias::none;  ///< then Alias{self(), reference} is one
+  Term tag{};                               ///< given back as Down::tag
+};
+/// OTP: monitor/3. The tag stands in Down::tag, as a C++ message has a type and not a marker.
+Reference monitor(Pid pid, MonitorOptions options);
 /// Stops the monitor; with `flush` also removes its Down from the mailbox. False: it was not active
 /// (fired, removed, or somebody else's). OTP: demonitor/2.
 bool demonitor(Reference reference, bool flush = false);
 
+// ---- Aliases
+
+/// A second address of a process that can be closed: what is sent to it afterwards is dropped.
+/// Plain data. OTP: the reference that alias/0 returns (which knows its process).
+struct Alias {
+  Pid owner{};
+  Reference reference{};
+  friend bool operator==(const Alias&, const Alias&) = default;
+};
+enum class AliasMode : uint8_t {
+  explicit_unalias,  ///< until unalias()
+  reply,             ///< until the first message came through it
+};
+/// Opens an alias of the calling process. OTP: alias/0,1.
+Alias alias(AliasMode mode = AliasMode::explicit_unalias);
+/// Closes it; what came through it already stays in the mailbox. False, and nothing changes: it is
+/// another process's, or closed. OTP: unalias/1.
+bool unalias(const Alias& alias);
+
 // ---- Names
-// --------------------------------------------------------------------------------------------
 
 /// Gives a living process a local name. False, and nothing changes: the name is taken or
 /// `undefined`, the process is dead or has a name already. OTP: register/2 (badarg there).
@@ -89,7 +119,6 @@ bool unregister_name(std::string_view name);
 std::optional<Pid> whereis(std::string_view name);
 
 // ---- Sending
-// ------------------------------------------------------------------------------------------
 
 /// What sending returns. Ignoring it is allowed and never waits; `co_await` it in a loop of many
 /// sends: then the sender gives others their turn as soon as what it sent outweighs its share, so
@@ -114,12 +143,17 @@ void deliver_message(Pid target, Letter* letter);
 std::optional<ExitReason> why_not_taken(Pid target);
 Pid whereis_or_nobody(std::string_view name);
 
+/// Sends `letter` through an alias.
+void deliver_aliased(const Alias& alias, Letter* letter);
+/// What a letter of kind `down` says.
+Down down_in(const Process& process, Letter& letter);
+
 /// The value of a message of type M that `letter` carries.
 template <class M>
 M take_message(Process& process, Letter* letter) {
   if constexpr (std::is_same_v<M, Down>) {
-    Down down{Reference{0, letter->reference}, Pid{0, letter->sender},
-              std::move(letter->as<ExitReason>())};
+    Down down = down_in(process, *letter);
+    if (!down.name.empty()) (void)process.take_monitored_name(letter->reference);
     process.consume(letter);
     return down;
   } else if constexpr (std::is_same_v<M, ExitMessage>) {
@@ -130,6 +164,20 @@ M take_message(Process& process, Letter* letter) {
     M message = std::move(letter->as<M>());
     process.consume(letter);
     return message;
+  }
+}
+
+/// The same, for a letter that is kept: what is cheap to copy stays in it.
+template <class M>
+M move_message(Process& process, Letter& letter) {
+  if constexpr (std::is_same_v<M, Down>) {
+    Down down = down_in(process, letter);
+    if (!down.name.empty()) (void)process.take_monitored_name(letter.reference);
+    return down;
+  } else if constexpr (std::is_same_v<M, ExitMessage>) {
+    return ExitMessage{Pid{0, letter.sender}, letter.as<ExitReason>()};
+  } else {
+    return std::move(letter.as<M>());
   }
 }
 
@@ -157,8 +205,39 @@ Sent send(Pid target, M message) {
   return Sent();
 }
 
+/// A registered name on a node: an address for send(). OTP: {Name, Node}.
+struct NameAt {
+  std::string name;
+  uint64_t node = 0;  ///< 0 = this node
+};
+
+/// Sends a plain message to the process with a local name. Errors: throws Exit {badarg,Name} when
+/// nobody has it; a name that may be absent is a NameAt. OTP: Name ! M.
+template <class M>
+Sent send(std::string_view name, M message) {
+  const std::optional<Pid> target = whereis(name);
+  if (!target) throw Exit(ExitReason::tagged("badarg", Term::atom(std::string(name))));
+  return send(*target, std::move(message));
+}
+/// The same to a name on a node, dropped when nobody has it. OTP: {Name, Node} ! M.
+template <class M>
+Sent send(const NameAt& address, M message) {
+  const std::optional<Pid> target = whereis(address.name);
+  if (address.node != 0 || !target) return Sent();
+  return send(*target, std::move(message));
+}
+
+/// The same through an alias: dropped when that is closed. OTP: Alias ! M.
+template <class M>
+Sent send(const Alias& alias, M message) {
+  using namespace internal;
+  LibraryScope scope(env());
+  deliver_aliased(alias,
+                  make_letter<M>(LetterKind::aliased, plain_operation<M>, std::move(message)));
+  return Sent();
+}
+
 // ---- Receiving
-// ----------------------------------------------------------------------------------------
 
 /// The longest time that a receive waits. OTP: receive … after T. Zero: look at what is there, no
 /// more.
@@ -181,11 +260,15 @@ class ReceiveBase : public Receiver {
   explicit ReceiveBase(Timeout timeout) : timeout_(timeout) {}
   bool ready();
   void suspend();
+  /// Throws what a predicate threw.
   void finish();
   Letter* letter_ = nullptr;
 
  private:
+  void fail(std::exception_ptr thrown) noexcept final { thrown_ = std::move(thrown); }
+
   Timeout timeout_;
+  std::exception_ptr thrown_;
 };
 
 template <class Predicate, class... M>
@@ -220,13 +303,17 @@ class Receive final : ReceiveBase {
     if constexpr (std::is_same_v<Predicate, std::nullptr_t>) {
       return true;
     } else if constexpr (std::is_same_v<T, Down>) {
-      return predicate_(
-          Down{Reference{0, letter.reference}, Pid{0, letter.sender}, letter.as<ExitReason>()});
+      return ask(down_in(self_process(), letter));
     } else if constexpr (std::is_same_v<T, ExitMessage>) {
-      return predicate_(ExitMessage{Pid{0, letter.sender}, letter.as<ExitReason>()});
+      return ask(ExitMessage{Pid{0, letter.sender}, letter.as<ExitReason>()});
     } else {
-      return predicate_(std::as_const(letter.as<T>()));
+      return ask(std::as_const(letter.as<T>()));
     }
+  }
+  template <class Message>
+  bool ask(const Message& message) {
+    UserScope user(env());
+    return predicate_(message);
   }
   Predicate predicate_;
 };
@@ -271,7 +358,9 @@ template <class... M>
 auto receive(After limit) {
   return internal::ReceiveWithin<std::nullptr_t, M...>{{limit.timeout, nullptr}};
 }
-/// Only messages for which `predicate(const M&)` is true.
+/// Only messages for which `predicate(const M&)` is true. It runs in this process, for each message
+/// once, also for those that come while the receive waits; what it throws leaves the receive, and
+/// the message stays.
 template <class M, class Predicate>
   requires std::is_invocable_r_v<bool, Predicate, const M&>
 auto receive(Predicate predicate) {
@@ -317,7 +406,6 @@ class Sleep {
 inline Sleep sleep(Timeout time) { return Sleep(time); }
 
 // ---- Spawning
-// -----------------------------------------------------------------------------------------
 
 namespace internal {
 
@@ -405,17 +493,36 @@ std::pair<Pid, Reference> spawn_monitor(F function, A... arguments) {
 }
 
 // ---- Timers
-// -------------------------------------------------------------------------------------------
 
 /// A timer that will send a message. Weak, plain data.
 struct TimerRef {
   uint64_t id = 0;
   uint16_t core = 0;
+  Reference reference{};  ///< of start_timer, which its message carries; else none
 };
 
-/// Sends `message` to `target` once `time` has passed, never before. OTP: erlang:send_after/3.
+/// Sends `message` to `target` once `time` has passed, never before. The timer goes when the target
+/// ends. OTP: erlang:send_after/3.
 template <class M>
 TimerRef send_after(Timeout time, Pid target, M message);
+
+/// What the message of start_timer arrives in. OTP: {timeout, TimerRef, Msg}.
+template <class M>
+struct TimerExpired {
+  Reference timer;  ///< TimerRef::reference
+  M message;
+};
+
+/// send_after() whose message says which timer sent it: `target` gets TimerExpired<M>. For code
+/// that cancels a timer and must know a message that was on its way. OTP: erlang:start_timer/3.
+template <class M>
+TimerRef start_timer(Timeout time, Pid target, M message) {
+  const Reference reference = make_ref();
+  TimerRef timer = send_after(time, target, TimerExpired<M>{reference, std::move(message)});
+  timer.reference = reference;
+  return timer;
+}
+
 /// Stops the timer. The time that was left, or nullopt if it has fired or was cancelled: then its
 /// message may be in the mailbox. OTP: erlang:cancel_timer/1.
 std::optional<Duration> cancel_timer(TimerRef timer);

@@ -34,7 +34,7 @@
 ///  (S5) `state` is written by the owner of the vacant slot (who is about to give birth) and by the
 ///  run
 ///       right's holder at death. Anybody may read it; the name table sets kNamed by
-///       compare-and-swap.
+///       compare-and-swap, whoever arms a timer for the tenant kTimed.
 ///  (S6) A generation is never used twice. When the last one is used up, the slot is retired: it
 ///  stays
 ///       vacant, and its undertaker answers for ever.
@@ -50,15 +50,17 @@ class Process;
 
 inline constexpr uint64_t kAlive = 1;
 inline constexpr uint64_t kNamed = 2;
+inline constexpr uint64_t kTimed = 4;  // timers may hold a message for it
 
 struct alignas(64) Slot {
-  Atomic<uint64_t> state{0};      // generation << 32 | kAlive | kNamed        (S5)
+  Atomic<uint64_t> state{0};      // generation << 32 | kAlive | kNamed | kTimed  (S5)
   Atomic<Letter*> head{nullptr};  // (S2)
   Letter* first = nullptr;        // written by the waker, before it schedules  (S1)
   Letter* anchor = nullptr;       // (S3)
   Process* body = nullptr;        // (S1)
   Atomic<uint32_t> backlog{0};    // letters in the inhabitant's queue, for senders' budgets; a hint
   Atomic<uint32_t> letters_max{0};  // the inhabitant's mailbox limit, 0 = none; only a hint here
+  Atomic<uint32_t> core{0};         // 1 + the core that ran it last, 0 = none; a hint
 
   uint32_t generation() const { return static_cast<uint32_t>(state.load(relaxed) >> 32); }
 
@@ -79,7 +81,7 @@ struct alignas(64) Slot {
 
   /// The next letter that the holder has not looked at, or null; it becomes the anchor, and the
   /// anchor before it is freed when it has been consumed.
-  Letter* next_letter() {
+  [[gnu::always_inline]] Letter* next_letter() {
     Letter* letter;
     if (anchor == nullptr) {
       letter = first;
@@ -94,7 +96,7 @@ struct alignas(64) Slot {
 
   /// Gives up the run right if every letter has been looked at. After true the caller must not
   /// touch the slot nor the process. REQUIRES: anchor != null.
-  bool try_sleep() {
+  [[gnu::always_inline]] bool try_sleep() {
     Letter* const last = anchor;
     if (last->next.load(relaxed) != nullptr) return false;
     const bool consumed = last->flags & kConsumed;

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "otp/runtime/leftovers.h"
 #include "otp/runtime/runtime.h"
 #include "otp/runtime/system_options.h"
 
@@ -19,9 +20,18 @@ namespace otp {
 ///     otp::Pid pid = system.spawn(worker, 42);
 ///     int answer = system.run([]() -> otp::Async<int> { co_return 42; });
 ///
+/// A System logs nothing, not even crash reports, unless it is told where, as otp::run does:
+///
+///     auto out = otp::observe::start_fd_log_handler({.fd = STDERR_FILENO});
+///     std::vector<std::unique_ptr<otp::observe::LogHandler>> handlers;
+///     handlers.push_back(std::move(out).value());
+///     otp::observe::Logger logger(otp::LogLevel::notice, std::move(handlers));
+///     otp::System system({.log = &logger});                // otp/observe/logger.h
+///
 /// Several may live in one OS process; they share nothing but memory blocks. The destructor ends
 /// every process (as `kill` does, so no callback runs) and waits until the last is gone; if
-/// something holds it, it logs what and goes on waiting.
+/// something holds it, it says what and goes on waiting (SystemOptions::terminate_report_after).
+/// Then nothing may be left of them; what is, is a broken invariant (SystemOptions::on_leak).
 ///
 /// Threads: methods may be called by any thread outside of processes; run() blocks that thread.
 class System {
@@ -58,10 +68,11 @@ class System {
   template <class F, class... A>
   auto run(F function, A... arguments) {
     using T = typename std::invoke_result_t<F&, A...>::Value;
-    Outcome<T> outcome;
+    // Shared: a Simulator that is at an end gives up while the process still waits.
+    auto outcome = std::make_shared<Outcome<T>>();
     spawn(
-        [](Outcome<T>* out, F f, A... a) -> Async<void> {
-          Report<T> report{out};
+        [](std::shared_ptr<Outcome<T>> out, F f, A... a) -> Async<void> {
+          Report<T> report{out.get()};
           try {
             if constexpr (std::is_void_v<T>) {
               co_await f(std::move(a)...);
@@ -73,15 +84,12 @@ class System {
             out->exception = std::current_exception();
           }
         },
-        &outcome, std::move(function), std::move(arguments)...);
-    wait_until(outcome);
-    if (outcome.exception) std::rethrow_exception(outcome.exception);
-    if constexpr (std::is_void_v<T>) {
-      if (!outcome.value) throw Exit(ExitReason::killed());
-    } else {
-      if (!outcome.value) throw Exit(ExitReason::killed());
-      return std::move(*outcome.value);
-    }
+        outcome, std::move(function), std::move(arguments)...);
+    wait_until(*outcome);
+    // Moved: the process's frame, which shares the outcome, must not be the last to release it.
+    if (outcome->exception) std::rethrow_exception(std::move(outcome->exception));
+    if (!outcome->value) throw Exit(ExitReason::killed());
+    if constexpr (!std::is_void_v<T>) return std::move(*outcome->value);
   }
 
   /// Processes that live now. Exact when nothing is being born or dying.
@@ -125,6 +133,7 @@ class System {
     }
   };
 
+  internal::MemoryWatch memory_;
   std::unique_ptr<internal::SystemImpl> impl_;
 };
 

@@ -1,6 +1,6 @@
 #include "otp/runtime/system_impl.h"
 
-#include <ctime>
+#include <cstdlib>
 
 #include "otp/runtime/cpu_count.h"
 #include "otp/runtime/runtime_log.h"
@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t kFreeSlotsKept = 4096;  // by a core, before it gives half back
 constexpr size_t kFreeSlotsTaken = 64;   // from the System at once
-constexpr uint32_t kLettersPerUndertaking = 256;
 
 uint64_t mix(uint64_t value) {  // splitmix64's finaliser
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -43,34 +42,32 @@ SystemImpl::SystemImpl(SystemOptions options, bool simulated)
   if (count > 64) count = 64;
   for (uint32_t i = 0; i < count; ++i) {
     auto poller = options_.poller ? options_.poller(i) : make_plain_poller();
-    cores_.push_back(std::make_unique<Core>(*this, i, now(), std::move(poller)));
+    cores_.push_back(std::make_unique<Core>(*this, i, count == 1, now(), std::move(poller)));
   }
 }
 
 SystemImpl::~SystemImpl() = default;
 
-int64_t SystemImpl::monotonic_now() {
-  timespec at;
-  ::clock_gettime(CLOCK_MONOTONIC, &at);
-  return at.tv_sec * 1'000'000'000ll + at.tv_nsec;
-}
-
 uint64_t SystemImpl::random() { return mix(random_state_ += 0x9E3779B97F4A7C15ull); }
 
-Process& self_process() {
-  OTP_CHECK(current_env != nullptr && current_env->process != nullptr,
-            "called outside of a process; threads outside use System's methods");
-  return *current_env->process;
+void outside_of_processes() {
+  OTP_CHECK(false, "called outside of a process; threads outside use System's methods");
+  std::abort();
+}
+
+void run_payload_destructor(Letter* letter) noexcept {
+  letter->flags &= static_cast<uint8_t>(~kPayload);
+  if (letter->holds_reason()) {
+    letter->as<ExitReason>().~ExitReason();
+    if (letter->flags & kTagged) letter->tag().~Term();
+  } else if (letter->operation->type->destroy != nullptr) {
+    letter->operation->type->destroy(letter->payload());
+  }
 }
 
 // ---- Slots, births and deaths
-// -------------------------------------------------------------------------
 
-uint64_t SystemImpl::new_reference() {
-  Core* core = current_env->core;
-  if (core != nullptr) {
-    return (static_cast<uint64_t>(core->index) + 1) << 48 | ++core->next_reference;
-  }
+uint64_t SystemImpl::new_reference_outside() {
   return 0xFFFFull << 48 | (outside_references_.fetch_add(1, relaxed) + 1);
 }
 
@@ -116,9 +113,11 @@ uint64_t SystemImpl::spawn(std::unique_ptr<Process> body, const Birth& birth) {
   uint64_t id = generation << 32 | index;
   body->system_ = this;
   body->slot_ = &slot;
+  body->drops_timers_ = simulated_;
   body->id_ = id;
   body->parent_ = birth.parent;
-  if (birth.link) body->relations().links.insert(birth.parent).first->unlinking = 0;
+  body->parent_linked_ = birth.link;
+  if (env.process != nullptr) body->group_ = env.process->group_;
   if (birth.monitor != 0) body->watch(birth.monitor, birth.parent);
   if (const MailboxLimit* limit = body->mailbox_limit()) {
     const uint64_t most = limit->letters_max;
@@ -147,6 +146,7 @@ void SystemImpl::undertake(Letter* letter, uint32_t index) {
   switch (letter->kind) {
     case LetterKind::call:
     case LetterKind::system:
+    case LetterKind::info:
       answer = make_signal(LetterKind::reply, ExitReason::noproc());
       answer->flags |= kFailed;
       break;
@@ -177,6 +177,7 @@ void SystemImpl::bury(Slot& slot, uint32_t index) {
   // acq_rel: acquire the name table's mark; release for whoever sees the slot dead (S5, N1).
   uint64_t state = slot.state.exchange(id >> 32 << 32, acq_rel);
   if (state & kNamed) names_.remove_process(id);
+  if (state & kTimed) drop_timers_of(id);
   body->announce_exit();
   slot.body = nullptr;
   slot.backlog.store(0, relaxed);
@@ -198,42 +199,6 @@ void SystemImpl::bury(Slot& slot, uint32_t index) {
   }
 }
 
-void SystemImpl::run_slot(Env& env, uint32_t index) {
-  Slot& slot = slots_[index];
-  uint32_t undertaken = 0;
-  for (;;) {
-    if (Process* process = slot.body; process != nullptr) {
-      env.process = process;
-      Process::RunEnd end = process->run(env);
-      env.process = nullptr;
-      // What was handled since the last drain is no backlog; a sender that waits for room would
-      // wait for ever.
-      if (process->mailbox_limit() != nullptr) {
-        slot.backlog.store(process->queue_length(), relaxed);
-      }
-      if (end == Process::RunEnd::more) return schedule_tail(index);
-      if (end == Process::RunEnd::idle) break;
-      bury(slot, index);
-    }
-    while (slot.body == nullptr) {
-      Letter* letter = slot.next_letter();
-      if (letter == nullptr || ++undertaken > kLettersPerUndertaking) break;
-      if (letter->kind == LetterKind::start) {
-        give_birth(slot, letter);
-        env.process = slot.body;
-        slot.body->on_start();
-        env.process = nullptr;
-      } else {
-        undertake(letter, index);
-        destroy_letter_payload(letter);
-        letter->flags |= kConsumed;  // it is the anchor: freed when passed
-      }
-    }
-    if (slot.body == nullptr) break;
-  }
-  if (!slot.try_sleep()) schedule_tail(index);
-}
-
 uint64_t SystemImpl::process_count() const {
   // ended is read first: a process counted as ended was counted as spawned before.
   uint64_t ended = ended_outside_.load(acquire);
@@ -244,14 +209,6 @@ uint64_t SystemImpl::process_count() const {
 }
 
 // ---- Scheduling
-// ---------------------------------------------------------------------------------------
-
-void SystemImpl::schedule_woken(uint32_t index) {
-  if (simulated_) return runnable_.push_back(index);
-  Core* core = current_env->core;
-  if (core == nullptr) return inject(index);
-  if (uint32_t displaced = core->queue.exchange_lifo(index)) schedule_tail(displaced);
-}
 
 void SystemImpl::schedule_tail(uint32_t index) {
   if (simulated_) return runnable_.push_back(index);
@@ -306,7 +263,7 @@ uint32_t SystemImpl::take_injected(Core& core) {
 }
 
 TimerId SystemImpl::arm_timer(int64_t deadline, uint64_t target, Letter* letter,
-                              uint16_t* core_index) {
+                              uint16_t* core_index, bool goes_with_target) {
   Core* mine = current_env->core;
   Core& core = mine != nullptr ? *mine : *cores_[0];
   *core_index = static_cast<uint16_t>(core.index);
@@ -314,7 +271,7 @@ TimerId SystemImpl::arm_timer(int64_t deadline, uint64_t target, Letter* letter,
   TimerId timer;
   {
     std::lock_guard lock(core.wheel_mutex);
-    timer = core.wheel.arm(deadline, target, letter);
+    timer = core.wheel.arm(deadline, target, letter, goes_with_target);
     if (deadline < core.next_timer.load(relaxed)) {
       core.next_timer.store(deadline, relaxed);
       earlier = true;
@@ -322,6 +279,35 @@ TimerId SystemImpl::arm_timer(int64_t deadline, uint64_t target, Letter* letter,
   }
   if (earlier && mine == nullptr && !simulated_) core.poller->wake();
   return timer;
+}
+
+// Armed first, marked then: a process that dies in between either is seen dead here or sees the
+// mark, and the mutex of the wheel shows it the timer.
+TimerId SystemImpl::arm_message(int64_t deadline, uint64_t target, Letter* letter,
+                                uint16_t* core_index) {
+  TimerId timer = arm_timer(deadline, target, letter, core_index, true);
+  if (!mark_timed(target)) cancel_timer(*core_index, timer);
+  return timer;
+}
+
+// False: that process is dead.
+bool SystemImpl::mark_timed(uint64_t id) {
+  if (!is_alive(id)) return false;
+  Atomic<uint64_t>& state = slot_of(id).state;
+  // acquire: the mark may be another thread's; acq_rel: the dying exchange must see ours.
+  uint64_t seen = state.load(acquire);
+  do {
+    if ((seen >> 32) != (id >> 32) || !(seen & kAlive)) return false;
+    if (seen & kTimed) return true;
+  } while (!state.compare_exchange_weak(seen, seen | kTimed, acq_rel, acquire));
+  return true;
+}
+
+void SystemImpl::drop_timers_of(uint64_t id) {
+  for (auto& core : cores_) {
+    std::lock_guard lock(core->wheel_mutex);
+    core->wheel.cancel_all(id);
+  }
 }
 
 int64_t SystemImpl::cancel_timer(uint16_t core_index, TimerId timer) {
@@ -350,7 +336,6 @@ void SystemImpl::expire_timers(Core& core) {
 }
 
 // ---- Simulation
-// ---------------------------------------------------------------------------------------
 
 bool SystemImpl::step(Env& env) {
   Core& core = *cores_[0];
@@ -379,95 +364,6 @@ bool SystemImpl::advance_to_next_timer(Env&, int64_t limit) {
   core.next_timer.store(virtual_now_, relaxed);
   expire_timers(core);
   return true;
-}
-
-// ---- The end of a System
-// ------------------------------------------------------------------------------
-
-void SystemImpl::kill_all() {
-  uint32_t used = slots_used_.load(acquire);
-  for (uint32_t index = 1; index < used; ++index) {
-    uint64_t state = slots_[index].state.load(acquire);
-    if (!(state & kAlive)) continue;
-    deliver((state >> 32) << 32 | index, make_signal(LetterKind::exit, ExitReason::kill()));
-  }
-}
-
-void SystemImpl::report_what_holds() {
-  std::string text =
-      "terminate: still waiting for " + std::to_string(process_count()) + " processes:";
-  uint32_t used = slots_used_.load(acquire);
-  int shown = 0;
-  for (uint32_t index = 1; index < used && shown < 20; ++index) {
-    uint64_t state = slots_[index].state.load(acquire);
-    if (!(state & kAlive)) continue;
-    uint64_t id = (state >> 32) << 32 | index;
-    text += " " + Pid{0, id}.to_string();
-    if (std::string name = names_.name_of(id); !name.empty()) text += " (" + name + ")";
-    ++shown;
-  }
-  log_runtime(log(), LogLevel::warning, text);
-}
-
-void SystemImpl::terminate() {
-  OutsideScope outside(*this);
-  ending_.store(true, seq_cst);
-  if (simulated_) {
-    Env& env = outside.env();
-    env.core = cores_[0].get();
-    while (process_count() > 0) {
-      kill_all();
-      while (step(env) || (process_count() > 0 && advance_to_next_timer(env, INT64_MAX - 1))) {}
-    }
-    while (step(env)) {}
-    return;
-  }
-  int64_t report_at = now() + options_.terminate_report_after.count();
-  for (int round = 0; process_count() > 0; ++round) {
-    kill_all();
-    // The processes run on other threads: nothing tells this one when the last has ended, so it
-    // looks, at first often.
-    for (int look = 0; look < 50 && process_count() > 0; ++look) {
-      timespec pause{0, round == 0 && look < 20 ? 50'000 : 1'000'000};
-      ::nanosleep(&pause, nullptr);
-    }
-    if (now() > report_at) {
-      report_what_holds();
-      report_at = now() + options_.terminate_report_after.count();
-    }
-  }
-  blocking_.stop();
-  stopping_.store(true, seq_cst);
-  {
-    std::lock_guard lock(monitor_mutex_);
-    monitor_stop_ = true;
-  }
-  monitor_wake_.notify_all();
-  if (monitor_.joinable()) monitor_.join();
-  {
-    std::lock_guard lock(handoff_mutex_);
-    for (auto& worker : workers_) worker->assigned.notify_all();
-  }
-  for (auto& core : cores_) core->poller->wake();
-  for (auto& worker : workers_) {
-    if (worker->thread.joinable()) worker->thread.join();
-  }
-  run_leftovers(outside.env());
-}
-
-// Letters between the dead are left: their slots' undertakers run once more, on this thread.
-void SystemImpl::run_leftovers(Env& env) {
-  for (bool any = true; any;) {
-    any = false;
-    for (auto& core : cores_) {
-      env.core = core.get();
-      core->owner.store(&env, relaxed);
-      while (uint32_t index = next_slot(env, *core)) {
-        any = true;
-        run_slot(env, index);
-      }
-    }
-  }
 }
 
 }  // namespace otp::internal

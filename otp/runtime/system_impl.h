@@ -52,6 +52,9 @@ class SystemImpl {
     letter->generation = static_cast<uint32_t>(target >> 32);
     if (slots_[index].push(letter)) schedule_woken(index);
   }
+  /// Delivers a message of `sender` (null: of nobody), whose budget pays for it by the length of
+  /// the receiver's queue.
+  void deliver_message(Process* sender, uint64_t target, Letter* letter);
   /// Starts `body`; returns its pid id, or 0 when no slot is left or the System is ending.
   uint64_t spawn(std::unique_ptr<Process> body, const Birth& birth);
   bool is_alive(uint64_t id) {
@@ -65,13 +68,6 @@ class SystemImpl {
     uint32_t index = static_cast<uint32_t>(id);
     return index < slots_.slots_max() ? slots_[index].backlog.load(relaxed) : 0;
   }
-  /// A letter is on its way to a process whose mailbox has a limit: counted here, as nobody drains
-  /// while the receiver is busy. The receiver's next drain puts the number right.
-  void count_backlog(uint64_t id) {
-    uint32_t index = static_cast<uint32_t>(id);
-    if (index >= slots_.slots_max() || slots_[index].letters_max.load(relaxed) == 0) return;
-    slots_[index].backlog.fetch_add(1, relaxed);
-  }
   /// Whether that process's mailbox has a limit and has reached it, as far as can be told.
   bool is_full(uint64_t id) {
     uint32_t index = static_cast<uint32_t>(id);
@@ -81,18 +77,30 @@ class SystemImpl {
   }
   Slot& slot_of(uint64_t id) { return slots_[static_cast<uint32_t>(id)]; }
   uint64_t process_count() const;
-  uint64_t new_reference();
+  uint64_t new_reference() {
+    Core* core = current_env->core;
+    return core != nullptr ? ++core->last_reference : new_reference_outside();
+  }
 
   // -- Time.
   int64_t now() const { return simulated_ ? virtual_now_ : monotonic_now(); }
+  /// now(), cheaper. REQUIRES: a LibraryScope of this thread.
+  int64_t core_now() const {
+    Core* core = current_env->core;
+    return core != nullptr && !simulated_ ? core->clock.now() : now();
+  }
   /// When `timeout` is over, counted from now; kNever for infinity. Never overflows.
   int64_t deadline_after(Timeout timeout) const {
-    if (timeout.is_infinite()) return TimerWheel::kNever;
-    int64_t start = now();
-    int64_t left = TimerWheel::kNever - 1 - start;
-    return start + (timeout.nanoseconds() < left ? timeout.nanoseconds() : left);
+    return timeout.is_infinite() ? TimerWheel::kNever : time_after(now(), timeout);
   }
-  TimerId arm_timer(int64_t deadline, uint64_t target, Letter* letter, uint16_t* core);
+  /// The same by core_now(). REQUIRES: a LibraryScope of this thread.
+  int64_t core_deadline_after(Timeout timeout) const {
+    return timeout.is_infinite() ? TimerWheel::kNever : time_after(core_now(), timeout);
+  }
+  TimerId arm_timer(int64_t deadline, uint64_t target, Letter* letter, uint16_t* core,
+                    bool goes_with_target = false);
+  /// The same for a message to a process, which goes when the process ends.
+  TimerId arm_message(int64_t deadline, uint64_t target, Letter* letter, uint16_t* core);
   int64_t cancel_timer(uint16_t core, TimerId timer);
   int64_t timer_deadline(uint16_t core, TimerId timer);
 
@@ -130,11 +138,21 @@ class SystemImpl {
 
   /// Makes a slot runnable; the caller holds its run right. `woken`: prefer it to what waits
   /// already.
-  void schedule_woken(uint32_t index);
+  void schedule_woken(uint32_t index) {
+    Core* core = current_env->core;
+    if (core == nullptr || simulated_) [[unlikely]]
+      return schedule_tail(index);
+    // Who has just had the LIFO place waits for its turn: what many send to it comes together then.
+    if (index == core->lifo_last && !core->queue.empty()) return schedule_tail(index);
+    if (uint32_t displaced = core->queue.exchange_lifo(index)) schedule_tail(displaced);
+  }
   void schedule_tail(uint32_t index);
 
-  /// Ends every process, waits for it, and stops the threads. See System::~System.
+  /// Ends every process, waits for it, stops the threads, and complains of what is left. See
+  /// System::~System.
   void terminate();
+  /// Called by a process that was asked with kSayWhatHolds.
+  void hear_what_holds(const Process& process);
   void core_lost_by(Env& env);
 
  private:
@@ -145,11 +163,17 @@ class SystemImpl {
     std::condition_variable assigned;
   };
 
-  static int64_t monotonic_now();
+  uint64_t new_reference_outside();
+  static int64_t time_after(int64_t start, Timeout timeout) {
+    int64_t left = TimerWheel::kNever - 1 - start;
+    return start + (timeout.nanoseconds() < left ? timeout.nanoseconds() : left);
+  }
   void deliver_to_nobody(Letter* letter);
   void undertake(Letter* letter, uint32_t index);
   void give_birth(Slot& slot, Letter* start);
   void bury(Slot& slot, uint32_t index);
+  bool mark_timed(uint64_t id);
+  void drop_timers_of(uint64_t id);
   uint32_t take_free_slot(Env* env);
   void refill_free_slots(std::vector<uint32_t>& out);
   void inject(uint32_t index);
@@ -163,6 +187,8 @@ class SystemImpl {
   bool spin(Core& core, int64_t until);
   bool watch_others(Env& env, Core& core);
   bool steal(Core& thief);
+  static bool worth_stealing(Core& thief, const Core& victim, int64_t at);
+  void gather_senders(Core& core, int64_t at);
   void park(Core& core, int64_t timeout_limit);
   bool others_busy(const Core& core) const;
   uint32_t take_injected(Core& core);
@@ -171,9 +197,16 @@ class SystemImpl {
   bool hand_over(Core& core, uint64_t beat);
   Worker* spare_worker();
   void join_retired(std::unique_lock<std::mutex>& lock);
+  // The end: terminate.cc.
   void kill_all();
-  void run_leftovers(Env& env);
+  void say(std::string text) const;
   void report_what_holds();
+  void report_stuck_callbacks();
+  void stop_threads();
+  void terminate_simulation(Env& env);
+  void run_leftovers(Env& env);
+  std::vector<std::string> leftovers();
+  std::vector<std::string> stale_ties();
 
   const SystemOptions options_;
   const bool simulated_;
@@ -221,13 +254,49 @@ class SystemImpl {
   uint64_t trace_hash_ = 0xCBF29CE484222325ull;
 };
 
+inline void SystemImpl::deliver_message(Process* sender, uint64_t target, Letter* letter) {
+  constexpr int kSendCost = 1;
+  constexpr uint32_t kBacklogPerUnit = 64;  // letters in the queue that double a send's cost
+  uint32_t index = static_cast<uint32_t>(target);
+  if (sender != nullptr) [[likely]]
+    letter->sender = sender->id();
+  if (index == 0 || index >= slots_.slots_max()) [[unlikely]]
+    return deliver_to_nobody(letter);
+  Slot& slot = slots_[index];
+  if (sender != nullptr) [[likely]] {
+    uint32_t backlog = slot.backlog.load(relaxed);
+    sender->charge(kSendCost + static_cast<int>(backlog / kBacklogPerUnit));
+  }
+  // A mailbox with a limit is counted by its senders too, as nobody drains while the receiver is
+  // busy. The receiver's next drain puts the number right.
+  if (slot.letters_max.load(relaxed) != 0) [[unlikely]]
+    slot.backlog.fetch_add(1, relaxed);
+  letter->generation = static_cast<uint32_t>(target >> 32);
+  if (slot.push(letter)) return schedule_woken(index);
+  Core* core = current_env->core;
+  const uint32_t runs_on = slot.core.load(relaxed);
+  if (core != nullptr && runs_on != core->index + 1) [[unlikely]] {
+    ++core->sent_abroad;
+    core->abroad = runs_on;
+  }
+}
+
+/// Says what is `left`, if anything, as SystemOptions::on_leak describes.
+void complain(const SystemOptions& options, const std::vector<std::string>& left);
+
 /// The environment of the calling thread. REQUIRES: a library entry from inside a process, or a
 /// System method on the stack.
 inline Env& env() { return *current_env; }
 
+[[noreturn]] void outside_of_processes();
+
 /// The process whose code runs on this thread; aborts the node outside of any (a broken rule of use
 /// that cannot be reported to a process).
-Process& self_process();
+inline Process& self_process() {
+  if (current_env == nullptr || current_env->process == nullptr) [[unlikely]]
+    outside_of_processes();
+  return *current_env->process;
+}
 
 /// Lets a thread outside use the System for the length of a scope.
 class OutsideScope {

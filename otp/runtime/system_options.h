@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "otp/base/log.h"
 #include "otp/runtime/poller.h"
@@ -21,8 +22,14 @@ struct SystemOptions {
   std::function<std::unique_ptr<Poller>(uint32_t index)> poller{};
   /// A callback that runs longer loses its core to a spare thread and is reported. 0: never.
   std::chrono::nanoseconds stuck_after = std::chrono::milliseconds(10);
-  /// How long ~System waits for processes before it says what holds it (it then goes on waiting).
+  /// How long ~System waits for processes before it says what holds it (it then goes on waiting):
+  /// which processes, what each waits for and where, and the stacks of callbacks that do not end.
+  /// To the log, or to standard error if there is none.
   std::chrono::nanoseconds terminate_report_after = std::chrono::seconds(10);
+  /// Called by ~System with what is left although nothing may be: processes, letters, names, wait
+  /// timers, and whose they are; in a Simulator also ties to dead processes and blocks of memory.
+  /// Null: it is printed and the node aborted, as an invariant of the runtime is broken.
+  std::function<void(const std::string& what)> on_leak{};
   /// The most processes that live at once. Address space is reserved for them, memory is not.
   uint32_t processes_max = 1u << 24;
   /// Generations of one slot before it is retired. Lower it only to test that.

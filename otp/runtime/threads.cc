@@ -20,7 +20,12 @@ constexpr int64_t kStealableAfter =
     50'000;                        // ns a queue must stay non-empty before others are woken
 constexpr int64_t kSpin = 20'000;  // ns of looking before a core parks
 constexpr int64_t kSentinelSleep =
-    100'000;  // ns between the looks of the one idle core that watches
+    100'000;                            // ns between the looks of the one idle core that watches
+constexpr int64_t kJudgedMin = 20'000;  // ns of a core's work by which it is judged, at least
+constexpr int64_t kJudgedMax = 20'000'000;      // and at most
+constexpr int64_t kUnitsPerMicrosecond = 10;    // of work: about a letter sent and handled
+constexpr int64_t kFloodJudgedAfter = 200'000;  // ns between looks at what a core sends abroad
+constexpr int64_t kFloodPerMicrosecond = 3;     // messages abroad: no time to do much else
 constexpr uint32_t kLifoRunsMax = 3;
 constexpr uint32_t kSparesMax = 64;
 
@@ -92,30 +97,37 @@ void SystemImpl::worker_main(Worker& worker) {
 }
 
 uint32_t SystemImpl::next_slot(Env&, Core& core) {
-  if ((++core.slices & 7) == 0) look_around(core);
-  if ((core.slices & 63) == 0) {
-    if (uint32_t index = take_injected(core)) return index;
+  if ((++core.slices & 7) == 0) {
+    look_around(core);
+    if ((core.slices & 63) == 0) {
+      if (uint32_t index = take_injected(core)) return index;
+    }
   }
   if (core.lifo_runs < kLifoRunsMax || core.queue.empty()) {
     if (uint32_t index = core.queue.take_lifo()) {
       ++core.lifo_runs;
+      core.lifo_last = index;
       return index;
     }
   }
   core.lifo_runs = 0;
-  if (uint32_t index = core.queue.pop()) return index;
+  if (uint32_t index = core.queue.pop()) {
+    if (index == core.lifo_last) core.lifo_last = 0;
+    return index;
+  }
   if (uint32_t index = core.queue.take_lifo()) return index;
   return take_injected(core);
 }
 
 // Every few slices: timers, the poller, and whether an idle core should come and take work.
 void SystemImpl::look_around(Core& core) {
-  int64_t at = now();
+  int64_t at = core.clock.now();
   if (at >= core.next_timer.load(relaxed)) expire_timers(core);
   if (at - core.polled_at >= kPollEvery) {
     core.polled_at = at;
     core.poller->poll();
   }
+  if (at - core.judged_at >= kFloodJudgedAfter && cores_.size() > 1) gather_senders(core, at);
   if (monitor_asleep_.load(relaxed)) {
     std::lock_guard lock(monitor_mutex_);
     monitor_asleep_.store(false, relaxed);
@@ -139,6 +151,7 @@ bool SystemImpl::others_busy(const Core& core) const {
 
 void SystemImpl::idle(Env& env, Core& core) {
   core.busy_since = 0;
+  core.floods.store(0, relaxed);
   int64_t at = now();
   core.polled_at = at;
   expire_timers(core);
@@ -187,9 +200,41 @@ bool SystemImpl::watch_others(Env&, Core& core) {
   return found;
 }
 
+// Not what talks all the time: a letter between cores costs ten times one at home, so a second core
+// would make it slower. Judged by what the victim did since the thief's last look.
+bool SystemImpl::worth_stealing(Core& thief, const Core& victim, int64_t at) {
+  Core::Seen& seen = thief.seen[victim.index];
+  const int64_t elapsed = at - seen.at;
+  if (elapsed < kJudgedMin) return !seen.chatty;
+  const uint64_t work = victim.work.load(relaxed);
+  const auto units = static_cast<int64_t>(work - seen.work);
+  seen = {work, at, elapsed > kJudgedMax || units > elapsed / 1000 * kUnitsPerMicrosecond};
+  return !seen.chatty;
+}
+
+// Brings those home that flood processes of this core from another one: at home they are three
+// times as fast, and two busy cores would never part with anything. Of two that flood each other
+// the first gathers.
+void SystemImpl::gather_senders(Core& core, int64_t at) {
+  const auto sent = static_cast<int64_t>(std::exchange(core.sent_abroad, 0));
+  const int64_t elapsed = at - std::exchange(core.judged_at, at);
+  const uint32_t flooded = sent > elapsed / 1000 * kFloodPerMicrosecond ? core.abroad : 0;
+  core.floods.store(flooded, relaxed);
+  for (auto& other : cores_) {
+    if (other->floods.load(relaxed) != core.index + 1) continue;
+    if (flooded == other->index + 1 && other->index < core.index) continue;
+    std::array<uint32_t, RunQueue::kCapacity / 2> half;
+    while (uint32_t count = other->queue.take_half(half)) {
+      for (uint32_t k = 0; k < count; ++k) schedule_tail(half[k]);
+    }
+  }
+}
+
 bool SystemImpl::steal(Core& thief) {
+  const int64_t at = thief.clock.now();
   for (size_t i = 1; i < cores_.size(); ++i) {
     Core& victim = *cores_[(thief.index + i) % cores_.size()];
+    if (!worth_stealing(thief, victim, at) || victim.queue.empty()) continue;
     std::array<uint32_t, RunQueue::kCapacity / 2> half;
     uint32_t count = victim.queue.take_half(half);
     for (uint32_t k = 0; k < count; ++k) {
@@ -221,7 +266,6 @@ void SystemImpl::park(Core& core, int64_t timeout_limit) {
 }
 
 // ---- The monitor
-// --------------------------------------------------------------------------------------
 
 void SystemImpl::monitor_main() {
   struct Seen {

@@ -17,7 +17,7 @@ TimerNode* TimerWheel::node_of(TimerId timer) const {
   uint32_t index = static_cast<uint32_t>(timer & 0xFFFFFFF);
   uint32_t generation = static_cast<uint32_t>(timer >> 28);
   if (index / kChunk >= chunks_.size()) return nullptr;
-  TimerNode* node = &chunks_[index / kChunk][index % kChunk];
+  TimerNode* node = node_at(index);
   return node->generation == generation && node->place != 0 ? node : nullptr;
 }
 
@@ -39,12 +39,13 @@ TimerNode* TimerWheel::acquire_node() {
   return node;
 }
 
-TimerId TimerWheel::arm(int64_t deadline, uint64_t target, Letter* letter) {
+TimerId TimerWheel::arm(int64_t deadline, uint64_t target, Letter* letter, bool goes_with_target) {
   TimerNode* node = acquire_node();
   node->deadline = deadline;
   node->letter = letter;
   node->target = target;
   insert(node);
+  if (goes_with_target) tie_to_target(node);
   ++armed_;
   return static_cast<uint64_t>(node->generation) << 28 | node->index;
 }
@@ -78,6 +79,7 @@ void TimerWheel::unlink(TimerNode* node) {
 
 void TimerWheel::release(TimerNode* node) {
   --armed_;
+  if (node->goes_with_target) untie_from_target(node);
   node->letter = nullptr;
   free_.push_back(node);
 }
@@ -90,6 +92,38 @@ int64_t TimerWheel::cancel(TimerId timer) {
   free_letter(node->letter);
   release(node);
   return deadline;
+}
+
+void TimerWheel::tie_to_target(TimerNode* node) {
+  uint32_t& first = *of_target_.insert(node->target).first;
+  node->goes_with_target = true;
+  node->previous_of_target = 0;
+  node->next_of_target = first;
+  if (first != 0) node_at(first - 1)->previous_of_target = node->index + 1;
+  first = node->index + 1;
+}
+
+void TimerWheel::untie_from_target(TimerNode* node) {
+  const uint32_t next = node->next_of_target;
+  const uint32_t previous = node->previous_of_target;
+  node->goes_with_target = false;
+  if (next != 0) node_at(next - 1)->previous_of_target = previous;
+  if (previous != 0) {
+    node_at(previous - 1)->next_of_target = next;
+  } else if (next != 0) {
+    *of_target_.find(node->target) = next;
+  } else {
+    of_target_.erase(node->target);
+  }
+}
+
+void TimerWheel::cancel_all(uint64_t target) {
+  while (uint32_t* first = of_target_.find(target)) {
+    TimerNode* node = node_at(*first - 1);
+    unlink(node);
+    free_letter(node->letter);
+    release(node);
+  }
 }
 
 int64_t TimerWheel::deadline(TimerId timer) const {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "otp/base/id_map.h"
 #include "otp/runtime/letter.h"
 
 /// A hierarchical timing wheel: arm and cancel in constant time, cancelled timers are gone at once.
@@ -26,6 +27,10 @@ struct TimerNode {
   uint32_t generation = 0;   // of this node (28 bits): a handle to an older one is stale
   uint32_t place = 0;        // level * 64 + slot, +1; 0 = not armed
   uint32_t index = 0;        // of this node among all, constant
+  // Of the timers that go with one target, as indices + 1; 0: none, or not among them.
+  uint32_t next_of_target = 0;
+  uint32_t previous_of_target = 0;
+  bool goes_with_target = false;
 };
 
 /// Names a timer that may have fired meanwhile. 0 = none.
@@ -41,11 +46,14 @@ class TimerWheel {
   ~TimerWheel();
 
   /// Takes `letter`, to be delivered to `target` at `deadline` or soon after. Never 0; below 2^56.
-  TimerId arm(int64_t deadline, uint64_t target, Letter* letter);
+  /// `goes_with_target`: cancel_all(target) cancels it.
+  TimerId arm(int64_t deadline, uint64_t target, Letter* letter, bool goes_with_target = false);
 
   /// Removes the timer and frees its letter. Returns its deadline, or kNever if it fired or was
   /// cancelled.
   int64_t cancel(TimerId timer);
+  /// Cancels every timer that goes with this target.
+  void cancel_all(uint64_t target);
   /// The deadline of a timer that is armed, else kNever.
   int64_t deadline(TimerId timer) const;
 
@@ -67,6 +75,15 @@ class TimerWheel {
   }
 
   size_t armed() const { return armed_; }
+  /// Calls fn(target, letter, goes_with_target) for each timer that is armed.
+  template <class F>
+  void for_each(F fn) const {
+    for (const TimerNode* list : lists_) {
+      for (const TimerNode* node = list; node != nullptr; node = node->next) {
+        fn(node->target, *node->letter, node->goes_with_target);
+      }
+    }
+  }
 
  private:
   static constexpr int kTickShift = 14;
@@ -80,6 +97,9 @@ class TimerWheel {
   void release(TimerNode* node);
   void insert(TimerNode* node);
   void unlink(TimerNode* node);
+  TimerNode* node_at(uint32_t index) const { return &chunks_[index / kChunk][index % kChunk]; }
+  void tie_to_target(TimerNode* node);
+  void untie_from_target(TimerNode* node);
   TimerNode* pop_due(int64_t now);
   bool advance(int64_t now_tick);
   int64_t slot_start(int level, int slot) const;
@@ -91,6 +111,7 @@ class TimerWheel {
   std::vector<TimerNode*>
       chunks_;  // nodes are never returned, so a stale handle is safe to look at
   std::vector<TimerNode*> free_;
+  IdMap<uint32_t> of_target_;  // by target: the first of the timers that go with it, index + 1
 };
 
 }  // namespace otp::internal

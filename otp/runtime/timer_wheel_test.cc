@@ -29,7 +29,7 @@ TEST_CASE("a timer fires at its deadline and not before", "[timer_wheel]") {
   CHECK(wheel.armed() == 0);
 }
 
-TEST_CASE("MBX-017 timers fire in the order of their deadlines", "[timer_wheel]") {
+TEST_CASE("timers fire in the order of their deadlines", "[timer_wheel]") {
   TimerWheel wheel(123);
   for (uint64_t ms : {300, 0, 200, 100}) {
     wheel.arm(static_cast<int64_t>(ms) * 1'000'000, ms + 1, make_signal(LetterKind::timer));

@@ -101,7 +101,8 @@ std::optional<ExitReason> check_supervisor_flags(const SupervisorSpec& spec);
 
 /// What child<S>() may be told besides id and arguments.
 struct ChildOptions {
-  std::string name{};  ///< registered before the child's init runs; empty: none
+  std::string name{};            ///< registered before the child's init runs; empty: none
+  std::optional<ViaName> via{};  ///< a name in a registry, likewise
   Restart restart = Restart::permanent;
   std::optional<Shutdown> shutdown{};
   bool significant = false;
@@ -186,8 +187,11 @@ class CustomStart final : public ChildStart {
 
 template <class S, class Make>
 ChildSpec server_child(std::string id, Make make, ChildOptions options) {
-  auto start = std::make_shared<const ServerStart<S, Make>>(
-      StartOptions{std::move(options.name), options.start_timeout}, std::move(make));
+  auto start =
+      std::make_shared<const ServerStart<S, Make>>(StartOptions{.name = std::move(options.name),
+                                                                .timeout = options.start_timeout,
+                                                                .via = std::move(options.via)},
+                                                   std::move(make));
   ChildSpec spec = make_child_spec(std::move(id), std::move(start), options);
   spec.server = server_type<S>.name;
   spec.server_type = &server_type<S>;

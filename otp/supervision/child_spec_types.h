@@ -29,7 +29,10 @@ enum class AutoShutdown { never, any_significant, all_significant };
 /// How long a child may take to stop once it was told to: a time after which it is killed, for
 /// ever, or not at all.
 ///
-/// OTP: supervisor:shutdown(). Defaults: 5 s for a worker, infinity for a supervisor.
+/// OTP: supervisor:shutdown(). Defaults: 5 s for a worker, infinity for a supervisor. Differs: a
+/// process that was killed ends when the callback that it is in returns or waits. One that does
+/// neither cannot be ended; its supervisor waits for it and logs an error that names it, 5 s after
+/// the kill and then every 10 s. The runtime logs where the callback is.
 class Shutdown {
  public:
   /// Killed at once, terminate does not run.

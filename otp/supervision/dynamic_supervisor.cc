@@ -13,6 +13,8 @@ using namespace internal;
 using Context = SupervisorReport::Context;
 
 namespace {
+constexpr CallOptions kForever{.timeout = infinity};
+
 int64_t now() { return self_process().system().now(); }
 }  // namespace
 
@@ -81,6 +83,28 @@ struct DynamicSupervisor::Child {
 Async<Result<DynamicSupervisorRef>> DynamicSupervisor::start_link(DynamicSupervisorSpec spec,
                                                                   StartOptions options) {
   return otp::start_link<DynamicSupervisor>(spec, std::move(options));
+}
+
+// ---- Client API
+
+PendingCall<DynamicSupervisor, DynamicSupervisor::StartChild> DynamicSupervisor::start_child(
+    DynamicSupervisorRef supervisor, ChildSpec spec) {
+  return otp::call(std::move(supervisor), StartChild{std::move(spec)}, kForever);
+}
+
+PendingCall<DynamicSupervisor, DynamicSupervisor::TerminateChild>
+DynamicSupervisor::terminate_child(DynamicSupervisorRef supervisor, Pid child) {
+  return otp::call(std::move(supervisor), TerminateChild{child}, kForever);
+}
+
+PendingCall<DynamicSupervisor, DynamicSupervisor::WhichChildren> DynamicSupervisor::which_children(
+    DynamicSupervisorRef supervisor) {
+  return otp::call(std::move(supervisor), WhichChildren{}, kForever);
+}
+
+PendingCall<DynamicSupervisor, DynamicSupervisor::CountChildren> DynamicSupervisor::count_children(
+    DynamicSupervisorRef supervisor) {
+  return otp::call(std::move(supervisor), CountChildren{}, kForever);
 }
 
 ChildSpec dynamic_supervisor(std::string id, DynamicSupervisorSpec spec, ChildOptions options) {
@@ -219,7 +243,7 @@ Async<Result<void>> DynamicSupervisor::handle_call(TerminateChild request) {
   if (child == nullptr || child->state != ChildState::running) {
     co_return ExitReason::atom("not_found");
   }
-  ExitReason reason = co_await stop_process(child->pid(), child->how_to_stop());
+  ExitReason reason = co_await stop_process({}, child->pid(), child->how_to_stop());
   if (is_shutdown_error(reason, child->restart, child->how_to_stop())) {
     report_child(Context::shutdown_error, reason, child->described(), child->pid());
   }
@@ -231,7 +255,8 @@ Async<Result<void>> DynamicSupervisor::handle_call(TerminateChild request) {
 struct DynamicSupervisor::Stopping {
   struct One {
     Child* child;
-    int64_t deadline;   // then it is killed; kNever once it was, or when it may take for ever
+    int64_t deadline;   // then it is killed; kNever when it may take for ever
+    int64_t killed;     // when it was
     ExitReason reason;  // from its EXIT, if that came before its DOWN
     bool gone = false;
   };
@@ -240,8 +265,11 @@ struct DynamicSupervisor::Stopping {
   std::vector<uint32_t> by_deadline;  // those with one, the earliest first
   size_t next = 0;                    // in by_deadline
   size_t left = 0;
+  int64_t started = now();
+  std::vector<uint32_t> killed;  // those not known to be gone, the one killed first in front
+  int64_t next_word = TimerWheel::kNever;  // on those that do not end though they were killed
 
-  void tell(Child& child, int64_t started) {
+  void tell(Child& child) {
     const auto index = static_cast<uint32_t>(all.size());
     *by_monitor.insert(monitor(child.pid()).id).first = index;
     otp::exit(child.pid(), child.brutal_kill ? ExitReason::kill() : ExitReason::shutdown());
@@ -251,8 +279,13 @@ struct DynamicSupervisor::Stopping {
       deadline = started + child.shutdown.nanoseconds();
       by_deadline.push_back(index);
     }
-    all.push_back({&child, deadline, {}});
+    all.push_back({&child, deadline, started, {}});
+    if (child.brutal_kill) note_killed(index);
     ++left;
+  }
+  void note_killed(uint32_t index) {
+    killed.push_back(index);
+    if (next_word == TimerWheel::kNever) next_word = all[index].killed + kUnkilledFirst.count();
   }
   void sort() {
     for (One& each : all) each.child->ended = &each.reason;  // `all` does not move any more
@@ -262,30 +295,52 @@ struct DynamicSupervisor::Stopping {
   }
   Timeout patience() {
     while (next < by_deadline.size() && all[by_deadline[next]].gone) ++next;
-    if (next == by_deadline.size()) return infinity;
-    return Duration(all[by_deadline[next]].deadline - now());
+    int64_t first = next_word;
+    if (next < by_deadline.size()) first = std::min(first, all[by_deadline[next]].deadline);
+    if (first == TimerWheel::kNever) return infinity;
+    return Duration(std::max<int64_t>(first - now(), 0));
   }
   void kill_late() {
     for (const int64_t at = now();
          next < by_deadline.size() && all[by_deadline[next]].deadline <= at; ++next) {
       One& one = all[by_deadline[next]];
-      if (!one.gone) otp::exit(one.child->pid(), ExitReason::kill());
+      if (one.gone) continue;
+      otp::exit(one.child->pid(), ExitReason::kill());
+      one.killed = at;
+      note_killed(by_deadline[next]);
     }
+  }
+  // One whose callback never returns is waited for without an end, but not in silence.
+  void tell_of_unkilled() {
+    const int64_t at = now();
+    if (at < next_word) return;
+    std::erase_if(killed, [this](uint32_t index) { return all[index].gone; });
+    size_t late = 0;
+    while (late < killed.size() && at - all[killed[late]].killed >= kUnkilledFirst.count()) ++late;
+    for (size_t i = 0; late <= kStoppedLinesMax && i < late; ++i) {
+      const One& one = all[killed[i]];
+      report_unkilled({}, one.child->pid(), Duration(at - one.killed));
+    }
+    if (late > kStoppedLinesMax) report_unkilled(late, Duration(at - all[killed[0]].killed));
+    next_word = TimerWheel::kNever;
+    if (late > 0) next_word = at + kUnkilledAgain.count();
+    if (late == 0 && !killed.empty()) next_word = all[killed[0]].killed + kUnkilledFirst.count();
   }
 };
 
 Async<void> DynamicSupervisor::terminate(ExitReason) {
   Stopping stopping;
   stopping.all.reserve(children_.size());
-  const int64_t started = now();
   children_.for_each([&](uint64_t, Child*& child) {
-    if (child->state == ChildState::running) stopping.tell(*child, started);
+    if (child->state == ChildState::running) stopping.tell(*child);
   });
   stopping.sort();
+  const bool in_detail = stopping.all.size() <= kStoppedLinesMax;
   while (stopping.left > 0) {
     auto message = co_await receive<Down, ExitMessage>(after(stopping.patience()));
     if (!message) {
       stopping.kill_late();
+      stopping.tell_of_unkilled();
     } else if (auto* ended = std::get_if<ExitMessage>(&*message)) {
       Child* child = find(ended->from);
       if (child != nullptr && child->ended != nullptr && !is_alive(ended->from)) {
@@ -294,21 +349,25 @@ Async<void> DynamicSupervisor::terminate(ExitReason) {
     } else {
       auto& down = std::get<Down>(*message);
       if (uint32_t* index = stopping.by_monitor.find(down.reference.id)) {
-        finish_one(stopping.all[*index].child, down);
+        const ExitReason& reason = finish_one(stopping.all[*index].child, down);
+        const Duration took(now() - stopping.started);
+        if (in_detail) report_stopped({}, stopping.all[*index].child->pid(), reason, took);
         stopping.all[*index].gone = true;
         --stopping.left;
       }
     }
   }
+  if (!in_detail) report_stopped(stopping.all.size(), Duration(now() - stopping.started));
 }
 
 // Its DOWN says `noproc` when it had ended before it was told: then its EXIT has said why.
-void DynamicSupervisor::finish_one(Child* child, const Down& down) {
+const ExitReason& DynamicSupervisor::finish_one(Child* child, const Down& down) {
   const bool earlier = down.reason.is("noproc") && !child->ended->is_normal();
   const ExitReason& reason = earlier ? *child->ended : down.reason;
   if (is_shutdown_error(reason, child->restart, child->how_to_stop())) {
     report_child(Context::shutdown_error, reason, child->described(), child->pid());
   }
+  return reason;
 }
 
 // ---- Lists
@@ -325,6 +384,11 @@ ChildCount DynamicSupervisor::handle_call(CountChildren) {
           .active = children_.size() - restarting_,
           .supervisors = supervisors_,
           .workers = children_.size() - supervisors_};
+}
+
+void DynamicSupervisor::format_status(BoundedWriter& out) const {
+  out.write("one_for_one, at most ").number(spec_.intensity).write(" restarts in ");
+  out.write(duration_text(spec_.period)).write(", ").number(children_.size()).write(" children");
 }
 
 SupervisorInfo DynamicSupervisor::handle_call(Describe request) {

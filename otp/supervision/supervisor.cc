@@ -12,6 +12,7 @@ using namespace internal;
 using Context = SupervisorReport::Context;
 
 namespace {
+constexpr CallOptions kForever{.timeout = infinity};
 
 int64_t now() { return self_process().system().now(); }
 
@@ -45,6 +46,43 @@ Async<Result<SupervisorRef>> Supervisor::start_link(SupervisorSpec spec, StartOp
 
 Async<Result<SupervisorRef>> Supervisor::start_link(SupervisorInit init, StartOptions options) {
   return otp::start_link<Supervisor>(Args{.init = std::move(init)}, std::move(options));
+}
+
+// ---- Client API
+
+PendingCall<Supervisor, Supervisor::StartChild> Supervisor::start_child(SupervisorRef supervisor,
+                                                                        ChildSpec spec) {
+  return otp::call(std::move(supervisor), StartChild{std::move(spec)}, kForever);
+}
+
+PendingCall<Supervisor, Supervisor::TerminateChild> Supervisor::terminate_child(
+    SupervisorRef supervisor, std::string id) {
+  return otp::call(std::move(supervisor), TerminateChild{std::move(id)}, kForever);
+}
+
+PendingCall<Supervisor, Supervisor::RestartChild> Supervisor::restart_child(
+    SupervisorRef supervisor, std::string id) {
+  return otp::call(std::move(supervisor), RestartChild{std::move(id)}, kForever);
+}
+
+PendingCall<Supervisor, Supervisor::DeleteChild> Supervisor::delete_child(SupervisorRef supervisor,
+                                                                          std::string id) {
+  return otp::call(std::move(supervisor), DeleteChild{std::move(id)}, kForever);
+}
+
+PendingCall<Supervisor, Supervisor::WhichChildren> Supervisor::which_children(
+    SupervisorRef supervisor) {
+  return otp::call(std::move(supervisor), WhichChildren{}, kForever);
+}
+
+PendingCall<Supervisor, Supervisor::CountChildren> Supervisor::count_children(
+    SupervisorRef supervisor) {
+  return otp::call(std::move(supervisor), CountChildren{}, kForever);
+}
+
+PendingCall<Supervisor, Supervisor::GetChildSpec> Supervisor::get_child_spec(
+    SupervisorRef supervisor, std::string id) {
+  return otp::call(std::move(supervisor), GetChildSpec{std::move(id)}, kForever);
 }
 
 ChildSpec supervisor(std::string id, SupervisorSpec spec, ChildOptions options) {
@@ -226,7 +264,7 @@ Async<void> Supervisor::stop_one(Child& child) {
   if (child.state == ChildState::running) {
     const Pid pid = child.pid;
     const Shutdown shutdown = child.spec.shutdown_or_default();
-    ExitReason reason = co_await stop_process(pid, shutdown);
+    ExitReason reason = co_await stop_process(child.spec.id, pid, shutdown);
     if (is_shutdown_error(reason, child.spec.restart, shutdown)) {
       report_child(Context::shutdown_error, reason, child.spec, pid);
     }
@@ -244,8 +282,26 @@ Async<void> Supervisor::stop_range(Range range) {
   }
 }
 
+// Children whose EXIT waits already: taken one after the other here, as each later stop would walk
+// over all of them in search of its DOWN.
+Async<void> Supervisor::take_ended() {
+  while (auto ended = co_await receive<ExitMessage>(after(Duration(0)))) {
+    Child* child = children_.find(ended->from);
+    if (child == nullptr || is_alive(ended->from)) continue;
+    const ChildSpec& spec = child->spec;
+    if (is_shutdown_error(ended->reason, spec.restart, spec.shutdown_or_default())) {
+      report_child(Context::shutdown_error, ended->reason, spec, child->pid);
+    }
+    report_had_ended(spec.id, child->pid, ended->reason);
+    children_.set_stopped(*child);
+  }
+}
+
 Async<void> Supervisor::terminate(ExitReason) {
-  if (!children_.empty()) co_await stop_range({children_.first(), children_.last()});
+  for (Child* child = children_.last(); child != nullptr; child = child->previous) {
+    co_await take_ended();  // others end meanwhile
+    co_await stop_one(*child);
+  }
 }
 
 // ---- Requests
@@ -318,6 +374,18 @@ Result<ChildSpec> Supervisor::handle_call(GetChildSpec request) {
   Child* child = children_.find(request.id);
   if (child == nullptr) return ExitReason::atom("not_found");
   return child->spec;
+}
+
+void Supervisor::format_status(BoundedWriter& out) const {
+  out.write(enum_name(strategy_)).write(", at most ").number(intensity_).write(" restarts in ");
+  out.write(duration_text(period_)).write(", children [");
+  for (const Child* child = children_.first(); child != nullptr; child = child->next) {
+    if (out.full()) return;
+    if (child != children_.first()) out.write(", ");
+    out.write(child->spec.id).write(' ').write(enum_name(child->state));
+    if (child->state == ChildState::running) out.write(' ').write(child->pid.to_string());
+  }
+  out.write(']');
 }
 
 SupervisorInfo Supervisor::handle_call(Describe) {

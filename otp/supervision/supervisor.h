@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "otp/base/bounded_writer.h"
 #include "otp/behaviour/gen_server.h"
 #include "otp/supervision/child_info.h"
 #include "otp/supervision/child_spec.h"
@@ -31,6 +32,9 @@
 /// When its parent ends or tells it to, it stops its children in reverse order and exits with the
 /// parent's reason. A `kill` leaves it no time for that.
 ///
+/// It logs the ends of children that are not in order as errors and starts at level info, in the
+/// domain `otp.supervisor`; each child that it stops at level info, in kStopLogDomain.
+///
 /// OTP: supervisor. simple_one_for_one is DynamicSupervisor. Differs: an exit signal that a child
 /// sends to its supervisor while it lives is not taken for its end; `backoff`, `mailbox` and
 /// `drop_expired` of a ChildSpec are ours. Not for calling from a child's init: the supervisor
@@ -42,6 +46,11 @@ class Supervisor;
 using SupervisorRef = Server<Supervisor>;
 /// Runs in the supervisor's process at each start of it; may give Ignored. OTP: init/1.
 using SupervisorInit = std::function<Result<SupervisorSpec>()>;
+
+/// A line for each child that a supervisor stops, in that order, with its reason and how long it
+/// took. A domain of its own: a node that ends shows it without all else that is said at level
+/// info.
+inline constexpr std::string_view kStopLogDomain = "otp.supervisor.stop";
 
 class Supervisor {
  public:
@@ -61,38 +70,36 @@ class Supervisor {
 
   // ---- Client API: runs in the caller's process, waits without limit, exits like otp::call.
 
+  struct StartChild;
+  struct TerminateChild;
+  struct RestartChild;
+  struct DeleteChild;
+  struct WhichChildren;
+  struct CountChildren;
+  struct GetChildSpec;
+
   /// Adds a child after all others and starts it. Its init must not call this supervisor.
   ///
   /// Returns: pid and info; no pid when the start was ignored: the specification is kept then,
   ///          unless the child is temporary.
   /// Errors:  {already_started,Pid}, already_present, or the reason of the failed start: nothing is
   ///          added then. A bad specification: what is wrong with it.
-  static auto start_child(SupervisorRef supervisor, ChildSpec spec) {
-    return otp::call(std::move(supervisor), StartChild{std::move(spec)}, kForever);
-  }
+  static PendingCall<Supervisor, StartChild> start_child(SupervisorRef supervisor, ChildSpec spec);
   /// Stops a child and keeps its specification, unless it is temporary. Error: not_found.
-  static auto terminate_child(SupervisorRef supervisor, std::string id) {
-    return otp::call(std::move(supervisor), TerminateChild{std::move(id)}, kForever);
-  }
+  static PendingCall<Supervisor, TerminateChild> terminate_child(SupervisorRef supervisor,
+                                                                 std::string id);
   /// Starts a stopped child again. Errors: running, restarting, not_found, or that of the start.
-  static auto restart_child(SupervisorRef supervisor, std::string id) {
-    return otp::call(std::move(supervisor), RestartChild{std::move(id)}, kForever);
-  }
+  static PendingCall<Supervisor, RestartChild> restart_child(SupervisorRef supervisor,
+                                                             std::string id);
   /// Removes the specification of a stopped child. Errors: running, restarting, not_found.
-  static auto delete_child(SupervisorRef supervisor, std::string id) {
-    return otp::call(std::move(supervisor), DeleteChild{std::move(id)}, kForever);
-  }
+  static PendingCall<Supervisor, DeleteChild> delete_child(SupervisorRef supervisor,
+                                                           std::string id);
   /// The children, the newest first.
-  static auto which_children(SupervisorRef supervisor) {
-    return otp::call(std::move(supervisor), WhichChildren{}, kForever);
-  }
-  static auto count_children(SupervisorRef supervisor) {
-    return otp::call(std::move(supervisor), CountChildren{}, kForever);
-  }
+  static PendingCall<Supervisor, WhichChildren> which_children(SupervisorRef supervisor);
+  static PendingCall<Supervisor, CountChildren> count_children(SupervisorRef supervisor);
   /// The specification of a child. Error: not_found. OTP: get_childspec/2.
-  static auto get_child_spec(SupervisorRef supervisor, std::string id) {
-    return otp::call(std::move(supervisor), GetChildSpec{std::move(id)}, kForever);
-  }
+  static PendingCall<Supervisor, GetChildSpec> get_child_spec(SupervisorRef supervisor,
+                                                              std::string id);
 
   // ---- The requests behind it, for callers that want their own timeout.
 
@@ -154,10 +161,11 @@ class Supervisor {
   Async<CastResult> handle_info(ExitMessage message);
   Async<CastResult> handle_info(RestartDue due);
   Async<void> terminate(ExitReason reason);
+  /// For reports and sys: strategy, limits and children.
+  void format_status(BoundedWriter& out) const;
 
  private:
   using Child = internal::Child;
-  static constexpr CallOptions kForever{.timeout = infinity};
 
   struct Range {  // children that stop and start together, in start order
     Child* first;
@@ -170,6 +178,7 @@ class Supervisor {
   Async<void> restart_now(Child& child);
   Async<void> start_range(Range range);
   Async<void> stop_one(Child& child);
+  Async<void> take_ended();
   Async<void> stop_range(Range range);
   Range range_of(Child& child) const;
   void start_failed(Child& child, const ExitReason& reason);

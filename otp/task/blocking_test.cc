@@ -6,10 +6,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/support/everywhere.h"
+#include "otp/runtime/system.h"
+#include "tests/conformance/scene.h"
+#include "tests/support/holdings.h"
 
 using namespace otp;
-using namespace otp::testing;
+using namespace otp::scene;
+using testing::Holdings;
+using testing::holdings;
+using testing::require_nothing_left;
 using namespace std::chrono_literals;
 
 namespace {

@@ -45,7 +45,6 @@ void StreamBase::require_owner() const {
 }
 
 // ---- Slots
-// --------------------------------------------------------------------------------------------
 
 StreamBase::Slot* StreamBase::take_slot() {
   Slot* slot = free_;
@@ -104,6 +103,7 @@ Pid StreamBase::launch(std::unique_ptr<TaskProcess> body, Term input) {
   slot->state = State::running;
   slot->input = std::move(input);
   append_running(*slot);
+  launched_ = true;
   if (options_.ordered) append_order(*slot);
   return Pid{0, slot->pid};
 }
@@ -153,7 +153,6 @@ Letter* StreamBase::take_letter(Slot& slot, ExitReason& reason) {
 }
 
 // ---- Waiting
-// ------------------------------------------------------------------------------------------
 
 bool StreamBase::is_ready() const {
   return order_first_ != nullptr && order_first_->state != State::running;
@@ -175,7 +174,7 @@ bool StreamBase::ready() {
 void StreamBase::stamp() {
   if (unstamped_ == nullptr || options_.timeout.is_infinite()) return;
   LibraryScope scope(env());
-  int64_t deadline = owner_.system().deadline_after(options_.timeout);
+  int64_t deadline = owner_.system().core_deadline_after(options_.timeout);
   for (; unstamped_ != nullptr; unstamped_ = unstamped_->running_next) {
     unstamped_->deadline = deadline;
   }
@@ -183,6 +182,9 @@ void StreamBase::stamp() {
 
 void StreamBase::suspend() {
   LibraryScope scope(env());
+  // Those just started get their turn before us, so that their results come together: one wait for
+  // a hundred results instead of a hundred waits.
+  if (std::exchange(launched_, false)) owner_.end_slice();
   stamp();
   bool limited = running_first_ != nullptr && !options_.timeout.is_infinite() && !ending_;
   owner_.set_condition(this);
@@ -216,7 +218,6 @@ StreamBase::Slot* StreamBase::resume(bool suspended) {
 }
 
 // ---- Ending tasks
-// -------------------------------------------------------------------------------------
 
 void StreamBase::expire() {
   int64_t now = owner_.system().now();
@@ -240,7 +241,7 @@ void StreamBase::expire() {
 // The link goes first, and without asking: what the task's end would do to us is nothing now.
 void StreamBase::kill(Slot& slot) {
   remove_running(slot);
-  if (Process::Relations* relations = owner_.relations_if_any()) relations->links.erase(slot.pid);
+  owner_.forget_link(slot.pid);
   Letter* letter = make_signal(LetterKind::exit, ExitReason::kill());
   letter->sender = owner_.id();
   owner_.system().deliver(slot.pid, letter);

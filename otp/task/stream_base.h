@@ -116,6 +116,7 @@ class StreamBase : Condition {
   const bool waits_;
   bool exhausted_ = false;
   bool ending_ = false;
+  bool launched_ = false;  // something was started since the last wait
   int64_t occupied_ = 0;
   Slot* free_ = nullptr;
   Slot* all_ = nullptr;

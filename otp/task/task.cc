@@ -12,16 +12,14 @@ bool is_last_letter(const Letter& letter, uint64_t reference) {
          (letter.kind == LetterKind::message || letter.kind == LetterKind::down);
 }
 
-struct LastLetter final : Receiver {
-  explicit LastLetter(uint64_t wanted) : reference(wanted) {}
-  bool accepts(Letter& letter) override { return is_last_letter(letter, reference); }
-  const uint64_t reference;
-};
+Letter* take_last_letter(Process& process, uint64_t reference) {
+  return process.take_matching(
+      [reference](const Letter& letter) { return is_last_letter(letter, reference); });
+}
 
 }  // namespace
 
 // ---- The handle
-// ---------------------------------------------------------------------------------------
 
 void TaskBase::take_over(TaskBase& other) noexcept {
   pid_ = other.pid_;
@@ -57,8 +55,7 @@ void TaskBase::forget() noexcept {
   Process& process = self_process();
   if (process.id() != owner_.id || process.exiting()) return;
   if (process.demonitor(reference_.id)) return;  // what comes now is dropped when it is drained
-  LastLetter wanted(reference_.id);
-  if (Letter* letter = process.scan(wanted, true)) process.consume(letter);
+  if (Letter* letter = take_last_letter(process, reference_.id)) process.consume(letter);
 }
 
 void TaskBase::unlink_quietly() {
@@ -73,8 +70,7 @@ Letter* TaskBase::look() {
   LibraryScope scope(env());
   Process& process = self_process();
   if (!process.drain_now()) return nullptr;
-  LastLetter wanted(reference_.id);
-  return process.scan(wanted, true);
+  return take_last_letter(process, reference_.id);
 }
 
 ExitReason TaskBase::reason_of_down(Letter* down) {
@@ -109,7 +105,6 @@ Async<Letter*> TaskBase::end(Shutdown how) {
 }
 
 // ---- Waiting
-// ------------------------------------------------------------------------------------------
 
 bool TaskWait::accepts(Letter& letter) { return is_last_letter(letter, task_.reference_.id); }
 

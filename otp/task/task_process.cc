@@ -9,6 +9,7 @@ TaskProcess::~TaskProcess() {
 }
 
 namespace {
+constexpr int kSpawnCost = 4;
 struct Go {};
 }  // namespace
 
@@ -29,15 +30,13 @@ void TaskProcess::finish(Letter* result) {
     return;
   }
   result_ = result;
-  if (result != nullptr && relations_if_any() != nullptr) {
-    relations_if_any()->links.erase(owner_);  // the result ends the owner's side
-  }
+  if (result != nullptr) forget_link(owner_);  // the result ends the owner's side
   exit_with(ExitReason::normal());
 }
 
 void TaskProcess::fail(std::exception_ptr thrown) {
-  ExitReason reason = reason_of(std::move(thrown));
-  if (!exiting()) report_crash(*this, reason);
+  ExitReason reason = reason_of(thrown);
+  if (!exiting()) report_crash(*this, reason, thrown);
   exit_with(std::move(reason));
 }
 
@@ -58,6 +57,7 @@ Spawned spawn_task(std::unique_ptr<TaskProcess> body, const TaskTies& ties) {
   body->set_owner(owner.id(), reference);
   uint64_t id = system.spawn(std::move(body), Birth{.parent = owner.id(), .link = ties.link});
   if (id == 0) throw Exit(ExitReason::atom("system_limit"));
+  owner.charge(kSpawnCost);
   owner.adopt(id,
               {.linked = ties.link, .quiet = ties.quiet, .monitor = reference, .sink = ties.sink});
   return {Pid{0, id}, Reference{0, reference}};

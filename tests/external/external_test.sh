@@ -14,14 +14,16 @@ fail() {
   exit 1
 }
 
+# Not optimised: the whole library is built once more here, and only whether it can be is asked.
 bazel() {
   command bazel --output_base="$TEST_TMPDIR/output" --max_idle_secs=30 "$1" \
-    "$otp_disk_cache" --jobs=2 --noshow_progress "${@:2}"
+    "$otp_disk_cache" --jobs=2 --noshow_progress --compilation_mode=fastbuild "${@:2}"
 }
 
 finish() {
   test ! -x "$release/bin/shop" || "$release/bin/shop" stop >/dev/null 2>&1 || true
-  cd "$TEST_TMPDIR/shop" && bazel shutdown >/dev/null 2>&1 || true
+  cd "$TEST_TMPDIR/shop" &&
+    command bazel --output_base="$TEST_TMPDIR/output" --max_idle_secs=30 shutdown || true
   chmod -R u+w "$TEST_TMPDIR/output" && rm -rf "$TEST_TMPDIR/output"
 }
 trap finish EXIT

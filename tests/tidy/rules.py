@@ -362,4 +362,17 @@ def readmes(files):
             yield part + "/README.md", 1, "missing"
 
 
-TREE_RULES = [dead_files, readmes]
+def own_header_first(files):
+    """A source includes its own header before all others: so that header compiles alone."""
+    headers = {file.path for file in files if file.is_header}
+    for file in files:
+        header = os.path.splitext(file.path)[0] + ".h"
+        if not file.path.endswith(".cc") or header not in headers:
+            continue
+        first = re.search(r'^#include\s+["<](.*)[">]', file.text, re.MULTILINE)
+        if first is None or first.group(1) != header:
+            line = file.lines.of(first.start()) if first else 1
+            yield file.path, line, f"{header} is not its first include"
+
+
+TREE_RULES = [dead_files, readmes, own_header_first]

@@ -126,6 +126,19 @@ class RulesTest(unittest.TestCase):
         found = [path for path, _, _ in rules.readmes(files)]
         self.assertEqual(found, ["otp/base/README.md"])
 
+    def test_own_header_first(self):
+        files = [
+            rules.File("otp/base/a.h", ""),
+            rules.File("otp/base/a.cc", '// A.\n#include "otp/base/a.h"\n#include <new>\n'),
+            rules.File("otp/base/b.h", ""),
+            rules.File("otp/base/b.cc", '#include <new>\n#include "otp/base/b.h"\n'),
+            rules.File("otp/base/c.h", ""),
+            rules.File("otp/base/c.cc", "int c;\n"),
+            rules.File("otp/base/d.cc", "#include <new>\n"),
+        ]
+        found = [path for path, _, _ in rules.own_header_first(files)]
+        self.assertEqual(found, ["otp/base/b.cc", "otp/base/c.cc"])
+
 
 if __name__ == "__main__":
     unittest.main()

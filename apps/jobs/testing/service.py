@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -44,6 +45,10 @@ KINDS = """
     chatty:
       command: [sh, -c, 'head -c 1000000 /dev/zero | tr "\\\\0" x']
       max_output: 1KiB
+    large:
+      command: [sh, -c, 'head -c 65536 /dev/zero | tr "\\\\0" x']
+    until:  # the file named by its input is there
+      command: [sh, -c, 'read -r file; until test -e "$file"; do sleep 0.02; done; echo went']
     missing:
       command: [/nonexistent/program]
     limited:
@@ -56,14 +61,21 @@ KINDS = """
 TREE = """
 supervisor:
   strategy: rest_for_one
-  intensity: 50
+  intensity: %d
   period: 30s
   children:
     - {id: store, start: Store, name: store, shutdown: 10s}
-    - {id: limiters, start: Limiters, name: limiters}
+    - id: limiters
+      start: Limiters
+      name: limiters
+      args: {store: store, spawner: spawner, workers: workers}
     - {id: spawner, start: Spawner, name: spawner, shutdown: 10s}
     - {id: workers, start: Workers, name: workers, shutdown: 10s}
-    - {id: listener, start: Listener, name: listener, shutdown: 10s}
+    - id: listener
+      start: Listener
+      name: listener
+      args: {store: store, limiters: limiters}
+      shutdown: 10s
 """
 
 
@@ -149,16 +161,25 @@ class Service:
         self.port = None
         self.printed = ""
 
+    user = None  # it runs as this user
+    limits = {}  # of its resources
+    intensity = 50  # of its supervisor
+
+    def kinds(self):
+        """The kinds of jobs, as YAML below `kinds:`."""
+        return KINDS
+
     def start(self):
         config = os.path.join(self.folder, "jobs.yaml")
         with open(config, "w") as file:
-            file.write("application: jobs\nsettings:\n  kinds:" + KINDS + TREE)
-        environment = dict(
-            os.environ,
-            JOBS__LISTEN="127.0.0.1:0",
-            JOBS__DATABASE=os.path.join(self.folder, "jobs.db"),
-            **self.extra
-        )
+            file.write("application: jobs\nsettings:\n  kinds:" + self.kinds())
+            file.write(TREE % self.intensity)
+        environment = {
+            **os.environ,
+            "JOBS__LISTEN": "127.0.0.1:0",
+            "JOBS__DATABASE": os.path.join(self.folder, "jobs.db"),
+            **self.extra,
+        }
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self.process = subprocess.Popen(
                 [self.program, "--config", config, "foreground"],
@@ -166,9 +187,15 @@ class Service:
                 stderr=log,
                 env=environment,
                 cwd=self.folder,
+                user=self.user,
+                preexec_fn=self._set_limits if self.limits else None,
             )
         self._read_start_line()
         return self
+
+    def _set_limits(self):
+        for what, limit in self.limits.items():
+            resource.setrlimit(what, limit)
 
     def _read_start_line(self):
         deadline = time.monotonic() + PATIENCE

@@ -127,9 +127,13 @@ class HttpConnection {
         response = co_await handle(std::move(request));
       }
       enter(HttpConnectionState::writing);
-      framing_.keep = framing_.keep && !response.close && !shared_->draining.load(acquire);
+      const bool draining = shared_->draining.load(acquire);
+      framing_.keep = framing_.keep && !response.close && !draining;
       const std::string text = serialize(response, framing_);
-      const Transfer written = co_await socket_.write(text, options().write_timeout);
+      response = {};  // a client that does not read keeps one copy, not two
+      const Duration limit = options().write_timeout;
+      const Transfer written =
+          co_await socket_.write(text, draining ? std::min<Duration>(limit, kLastWrite) : limit);
       if (written.error) co_return socket_.reset();
       enter(HttpConnectionState::reading);
       if (!framing_.keep) co_return co_await linger();
@@ -185,14 +189,24 @@ class HttpConnection {
     return !parser_->is_done();
   }
 
+  /// Waits for the first of a request. Some send an empty line after a body: it may come in pieces,
+  /// and nothing more for long.
+  Async<bool> await_request() {
+    const int64_t deadline = time_now() + options().idle_timeout.count();
+    for (;;) {
+      while (in_.starts_with("\r\n")) in_.erase(0, 2);
+      if (!in_.empty() && in_ != "\r") co_return true;
+      if (!co_await read_more(deadline)) co_return false;
+    }
+  }
+
   /// Nothing: the header is there. Else what to answer, unless gone_.
   Async<std::optional<HttpResponse>> read_header() {
-    if (in_.empty() && !co_await read_more(time_now() + options().idle_timeout.count())) {
+    if (!co_await await_request()) {
       gone_ = true;  // an idle connection ends without a word
       co_return std::nullopt;
     }
     const int64_t deadline = time_now() + options().header_timeout.count();
-    if (in_.starts_with("\r\n")) in_.erase(0, 2);  // some send an empty line after a body
     beast::error_code error;
     while (parse(error) && !parser_->is_header_done()) {
       if (!co_await read_more(deadline)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "otp/base/atomic.h"
@@ -7,6 +8,10 @@
 #include "otp/io/internal/memory_order.h"
 
 namespace otp::io::internal {
+
+/// How long the answers that are being written when a server stops may still take, and each one
+/// that is begun after that.
+constexpr auto kLastWrite = std::chrono::seconds(1);
 
 /// What a server and its connections share.
 struct HttpShared {

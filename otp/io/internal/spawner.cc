@@ -9,6 +9,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "otp/io/child_server.h"
@@ -25,27 +26,34 @@ namespace {
 /// A guardian, and the waiting for its socket.
 class GuardianSpawner final : public Spawner {
  public:
-  GuardianSpawner(AsioPoller& poller, ChildPrograms programs)
-      : owner_{&self_process().system(), self_process().id()},
-        programs_(std::move(programs)),
-        socket_(poller.context(), ::fcntl(programs_.fd(), F_DUPFD_CLOEXEC, 0)) {
-    watch();
+  explicit GuardianSpawner(AsioPoller& poller)
+      : owner_{&self_process().system(), self_process().id()}, socket_(poller.context()) {}
+
+  std::optional<SystemError> launch(const std::string& guardian) override {
+    auto launched = ChildPrograms::launch({.program = guardian});
+    if (auto* error = std::get_if<SystemError>(&launched)) return std::move(*error);
+    programs_.emplace(std::get<ChildPrograms>(std::move(launched)));
+    const int copy = ::fcntl(programs_->fd(), F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return SystemError::last("watch the guardian");
+    socket_.assign(copy);
+    return std::nullopt;
   }
+  void begin() override { watch(); }
 
   std::variant<Started, SystemError> start(uint64_t id, const ChildCommand& command) override {
-    auto made = programs_.start(id, command);
+    auto made = programs_->start(id, command);
     watch();
     if (auto* error = std::get_if<SystemError>(&made)) return std::move(*error);
     return Started{.streams = std::get<ChildStreams>(std::move(made))};
   }
   void signal(uint64_t id, int number) override {
-    programs_.signal(id, number);
+    programs_->signal(id, number);
     watch();
   }
   std::vector<ChildEvent> on_ready() override {
     reading_ = false;
     writing_ = false;
-    std::vector<ChildEvent> events = programs_.on_ready();
+    std::vector<ChildEvent> events = programs_->on_ready();
     watch();
     return events;
   }
@@ -53,21 +61,21 @@ class GuardianSpawner final : public Spawner {
  private:
   // A second message for the same event does no harm.
   void watch() {
-    if (programs_.lost()) return;
+    if (programs_->lost()) return;
     const auto ready = [owner = owner_](const boost::system::error_code& error) {
       if (!error) send_from_anywhere(owner, ChildServerReady{});
     };
     if (!std::exchange(reading_, true)) {
       socket_.async_wait(asio_descriptor::wait_read, ready);
     }
-    if (programs_.wants_write() && !std::exchange(writing_, true)) {
+    if (programs_->wants_write() && !std::exchange(writing_, true)) {
       socket_.async_wait(asio_descriptor::wait_write, ready);
     }
   }
 
   using asio_descriptor = boost::asio::posix::stream_descriptor;
   const ProcessAddress owner_;
-  ChildPrograms programs_;
+  std::optional<ChildPrograms> programs_;
   asio_descriptor socket_;
   bool reading_ = false;
   bool writing_ = false;
@@ -78,6 +86,8 @@ class ScriptedSpawner final : public Spawner {
  public:
   explicit ScriptedSpawner(SimulatedPrograms programs) : programs_(std::move(programs)) {}
 
+  std::optional<SystemError> launch(const std::string&) override { return std::nullopt; }
+  void begin() override {}
   std::variant<Started, SystemError> start(uint64_t id, const ChildCommand& command) override {
     ScriptedChild child = programs_.play(command);
     if (child.fails) return *child.fails;
@@ -131,18 +141,39 @@ class ScriptedSpawner final : public Spawner {
   std::map<uint64_t, Running> running_;
 };
 
+/// For a System without sockets.
+class NoSpawner final : public Spawner {
+ public:
+  std::optional<SystemError> launch(const std::string&) override { return refusal(); }
+  void begin() override {}
+  std::variant<Started, SystemError> start(uint64_t, const ChildCommand&) override {
+    return refusal();
+  }
+  void signal(uint64_t, int) override {}
+  std::vector<ChildEvent> on_ready() override { return {}; }
+
+ private:
+  static SystemError refusal() { return {ENOTSUP, "start a guardian in this System"}; }
+};
+
 }  // namespace
 
-std::variant<std::unique_ptr<Spawner>, SystemError> make_spawner(const std::string& guardian) {
+std::unique_ptr<Spawner> make_spawner() {
   Poller* poller = self_process().system().core(0).poller.get();
   if (auto* simulated = dynamic_cast<SimulatedPoller*>(poller)) {
     return std::make_unique<ScriptedSpawner>(simulated->programs());
   }
   AsioPoller* asio = this_asio_poller();
-  if (asio == nullptr) return SystemError{ENOTSUP, "start a guardian in this System"};
-  auto launched = ChildPrograms::launch({.program = guardian});
-  if (auto* error = std::get_if<SystemError>(&launched)) return std::move(*error);
-  return std::make_unique<GuardianSpawner>(*asio, std::get<ChildPrograms>(std::move(launched)));
+  if (asio == nullptr) return std::make_unique<NoSpawner>();
+  return std::make_unique<GuardianSpawner>(*asio);
 }
+
+unchecked<std::unique_ptr<Launched>> launch(std::unique_ptr<Spawner> spawner,
+                                            const std::string& guardian) {
+  std::optional<SystemError> error = spawner->launch(guardian);
+  return {std::make_unique<Launched>(Launched{std::move(spawner), std::move(error)})};
+}
+
+void shut_down(std::unique_ptr<Spawner> spawner) { spawner.reset(); }
 
 }  // namespace otp::io::internal

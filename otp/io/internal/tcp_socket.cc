@@ -33,6 +33,9 @@ using TcpStream = asio::basic_stream_socket<tcp, asio::io_context::executor_type
 using TcpAcceptor = asio::basic_socket_acceptor<tcp, asio::io_context::executor_type>;
 
 constexpr int kBacklog = 1024;
+// What the kernel takes beyond the other side's window: without a bound it is megabytes for each
+// one that does not read, and a write of less ends though nothing of it can be sent.
+constexpr int kUnsentBytes = 128 << 10;
 constexpr auto kAcceptPause = std::chrono::milliseconds(20);
 constexpr auto kAcceptLogEvery = std::chrono::seconds(10);
 
@@ -94,6 +97,7 @@ class TcpSocket final : public SocketImpl {
     poller_.sockets().fetch_add(1, relaxed);
     const int one = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof kUnsentBytes);
     boost::system::error_code error;
     socket_.assign(v6 ? tcp::v6() : tcp::v4(), fd.get(), error);
     if (error) return;  // no memory for it in epoll: every use of it will say so

@@ -1,6 +1,7 @@
 #include "otp/supervision/internal/stop_process.h"
 
 #include "otp/runtime/fault.h"
+#include "otp/supervision/internal/reports.h"
 
 namespace otp::internal {
 
@@ -13,7 +14,9 @@ Async<std::optional<Down>> down_of(Reference monitor_of, Timeout limit) {
 
 }  // namespace
 
-Async<ExitReason> stop_process(Pid pid, Shutdown shutdown) {
+Async<ExitReason> stop_process(std::string_view id, Pid pid, Shutdown shutdown) {
+  SystemImpl& system = self_process().system();
+  const int64_t began = system.now();
   Reference reference = monitor(pid);
   std::optional<Down> down;
   if (!shutdown.is_brutal_kill()) {
@@ -22,13 +25,19 @@ Async<ExitReason> stop_process(Pid pid, Shutdown shutdown) {
   }
   if (!down) {
     otp::exit(pid, ExitReason::kill());
-    down = co_await down_of(reference, infinity);
+    down = co_await down_of(reference, kUnkilledFirst);
+    for (Duration since = kUnkilledFirst; !down; since += kUnkilledAgain) {
+      report_unkilled(id, pid, since);
+      down = co_await down_of(reference, kUnkilledAgain);
+    }
   }
   // Its EXIT came right before; left in the mailbox, it would be walked over at every later stop.
   auto from_it = [pid](const ExitMessage& message) { return message.from == pid; };
   auto ended = co_await receive<ExitMessage>(from_it, after(Duration(0)));
   // It had ended before the monitor was set: then the EXIT has the reason.
-  co_return down->reason.is("noproc") && ended ? ended->reason : down->reason;
+  ExitReason reason = down->reason.is("noproc") && ended ? ended->reason : down->reason;
+  report_stopped(id, pid, reason, Duration(system.now() - began));
+  co_return reason;
 }
 
 bool is_shutdown_error(const ExitReason& reason, Restart restart, Shutdown shutdown) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "otp/supervision/supervisor.h"
 #include "otp/testing/simulator.h"
+#include "tests/conformance/scene.h"
 
 /// What the tests of supervisors share: a worker that can be told to misbehave, and a witness (the
 /// test's own process) that is told what the workers do, in order.
@@ -58,7 +60,10 @@ class Worker {
         ++args_.trouble->starts;
         start_time = args_.trouble->start_time;
       }
-      if (start_time > Duration(0)) co_await otp::sleep(start_time);
+      if (start_time > Duration(0)) {
+        tell("init");
+        co_await otp::sleep(start_time);
+      }
       std::lock_guard lock(args_.trouble->mutex);
       if (args_.trouble->ignores-- > 0) co_return otp::ignore();
       if (args_.trouble->failures-- > 0) throw std::runtime_error("no luck");
@@ -91,9 +96,7 @@ class Worker {
   Args args_;
 };
 
-inline void require(bool condition, const std::string& what) {
-  if (!condition) throw std::logic_error(what);
-}
+using namespace otp::scene;
 
 inline ChildSpec worker(std::string id, ChildOptions options = {}, Worker::Args args = {}) {
   args.id = id;
@@ -144,56 +147,18 @@ inline Async<std::string> listing(SupervisorRef sup) {
   }
   co_return all;
 }
+inline SupervisorSpec only(ChildSpec spec, uint32_t intensity = 10) {
+  return {.intensity = intensity, .children = {std::move(spec)}};
+}
+/// Starts a supervisor, whose end this process sees as a message.
+inline Async<SupervisorRef> start(SupervisorSpec spec) {
+  trap_exit(true);
+  co_return (co_await Supervisor::start_link(std::move(spec))).or_exit();
+}
 /// Ends a supervisor as its parent does and waits until it is gone.
 inline Async<ExitReason> stop_sup(Pid sup, ExitReason reason = ExitReason::shutdown()) {
   otp::exit(sup, std::move(reason));
   co_return co_await down_of(sup);
-}
-
-/// Collects messages of log records.
-class Records final : public LogSink {
- public:
-  explicit Records(LogLevel least = LogLevel::warning) : least_(least) {}
-  bool enabled(LogLevel level, std::string_view) const noexcept override { return level >= least_; }
-  void log(LogRecord&& record) noexcept override {
-    std::lock_guard lock(mutex_);
-    messages_.push_back(std::string(record.domain) + ": " + record.message);
-  }
-  int count(const std::string& part) const {
-    std::lock_guard lock(mutex_);
-    int found = 0;
-    for (const std::string& each : messages_) found += each.find(part) != std::string::npos;
-    return found;
-  }
-  std::string all() const {
-    std::lock_guard lock(mutex_);
-    std::string text;
-    for (const std::string& each : messages_) text += each + "\n";
-    return text;
-  }
-
- private:
-  const LogLevel least_;
-  mutable std::mutex mutex_;
-  std::vector<std::string> messages_;
-};
-
-inline void simulate(Async<void> (*test)(), int seeds = 25) {
-  for (int seed = 1; seed <= seeds; ++seed) {
-    INFO("seed " << seed);
-    Simulator simulator(static_cast<uint64_t>(seed));
-    simulator.run(test);
-  }
-}
-/// Under many seeds in virtual time, then on two real cores.
-inline void everywhere(Async<void> (*test)(), int rounds = 10) {
-  simulate(test);
-  SystemOptions options;
-  options.cores = 2;
-  for (int round = 0; round < rounds; ++round) {
-    System system(options);
-    system.run(test);
-  }
 }
 
 }  // namespace otp::supervision_testing

@@ -8,7 +8,7 @@ namespace shop {
 class Cashier {
  public:
   struct Args {
-    otp::Name<Counter> till;
+    otp::Required<otp::Name<Counter>> till;
   };
 
   explicit Cashier(Args args) : till_(args.till) {}
