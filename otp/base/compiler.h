@@ -9,3 +9,10 @@
 #elif __cplusplus < 202002L
 #error "otp: C++20 is needed (-std=c++20)"
 #endif
+
+/// Defined when the code is compiled for the address or the thread sanitizer.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define OTP_SANITIZED 1
+#endif
+#endif

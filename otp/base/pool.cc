@@ -162,7 +162,7 @@ void own_cache() {
 }  // namespace
 
 size_t pool_blocks_in_use() {
-#ifdef OTP_POOL_IS_MALLOC
+#ifdef OTP_SANITIZED
   return 0;
 #else
   own_cache();
@@ -171,7 +171,7 @@ size_t pool_blocks_in_use() {
 }
 
 std::vector<UsedBlock> pool_used_blocks() {
-#ifdef OTP_POOL_IS_MALLOC
+#ifdef OTP_SANITIZED
   return {};
 #else
   own_cache();

@@ -5,6 +5,8 @@
 #include <new>
 #include <vector>
 
+#include "otp/base/compiler.h"
+
 /// Memory for letters, coroutine frames and processes: blocks of 64-byte classes, cached by each
 /// thread, freed to the cache of the thread that frees, exchanged between threads in batches.
 ///
@@ -20,12 +22,6 @@ namespace otp::internal {
 inline constexpr size_t kPoolStep = 64;
 inline constexpr size_t kPoolBlockMax = 1024;
 inline constexpr size_t kPoolClasses = kPoolBlockMax / kPoolStep;
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OTP_POOL_IS_MALLOC 1
-#endif
-#endif
 
 struct PoolBlock {
   PoolBlock* next;
@@ -47,7 +43,7 @@ void pool_spill(size_t index) noexcept;
 constexpr size_t pool_class(size_t bytes) { return bytes == 0 ? 0 : (bytes - 1) / kPoolStep; }
 
 inline void* pool_allocate(size_t bytes) {
-#ifdef OTP_POOL_IS_MALLOC
+#ifdef OTP_SANITIZED
   return ::operator new(bytes);
 #else
   if (bytes > kPoolBlockMax) [[unlikely]]
@@ -64,7 +60,7 @@ inline void* pool_allocate(size_t bytes) {
 
 /// Frees a block of this class.
 inline void pool_free_class(void* memory, size_t index) noexcept {
-#ifdef OTP_POOL_IS_MALLOC
+#ifdef OTP_SANITIZED
   static_cast<void>(index);
   ::operator delete(memory);
 #else

@@ -241,8 +241,9 @@ class ServerProcess final : public ServerBase {
         static_assert(std::is_same_v<typename Awaited<Returned>::Type, Init>,
                       "init() must return otp::Init or otp::Async<otp::Init>");
         if constexpr (Awaited<Returned>::waits) {
+          Returned waiting = server_->init();
           LibraryScope scope(env());
-          start_coroutine(finish_init(*this, server_->init()));
+          start_coroutine(finish_init(*this, std::move(waiting)));
         } else {
           Init init = server_->init();
           LibraryScope scope(env());

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "otp/base/atomic.h"
+#include "otp/base/check.h"
+#include "otp/base/compiler.h"
 #include "otp/runtime/core_clock.h"
 #include "otp/runtime/poller.h"
 #include "otp/runtime/process.h"
@@ -18,19 +20,17 @@
 ///
 /// Invariants
 ///  (R1) core.owner is the Env of the thread that holds the core. Only the monitor changes it,
-///  under the
-///       System's handoff mutex.
-///  (R2) A thread inside the library has in_library set and keeps its core until it clears it. User
-///  code
-///       runs with in_library clear and may lose the core at any moment.
+///       under the System's handoff mutex.
+///  (R2) A thread inside the library has in_library set and keeps its core until it clears it.
+///       User code runs with in_library clear and may lose the core at any moment, so library code
+///       touches a core between a LibraryScope's two ends only: held_core() sees to it.
 ///  (R3) Taking a core away: owner = null; membarrier; if the thread's in_library is clear, the
-///  core
-///       goes to another thread; else owner is put back. On entering the library a thread sets
-///       in_library, then reads owner. The membarrier orders the two sides like a full fence on the
-///       thread that enters: either it sees the changed owner or the monitor sees in_library set.
+///       core goes to another thread; else owner is put back. On entering the library a thread
+///       sets in_library, then reads owner. The membarrier orders the two sides like a full fence
+///       on the thread that enters: either it sees the changed owner or the monitor sees
+///       in_library set.
 ///  (R4) A thread that lost its core goes on in user code; its library calls use the System's
-///  shared
-///       paths. When the callback ends it gives its process back and retires.
+///       shared paths. When the callback ends it gives its process back and retires.
 namespace otp::internal {
 
 class SystemImpl;
@@ -97,6 +97,23 @@ struct Core {
 };
 
 void core_lost(Env& env);
+
+/// Aborts when the calling thread runs user code: what comes may work on a core that it has lost.
+inline void require_library(const Env& env) {
+  OTP_CHECK(env.in_library.load(relaxed) != 0,
+            "library code of process %s runs as user code: a LibraryScope is missing",
+            env.process == nullptr ? "(none)" : env.process->pid().to_string().c_str());
+}
+
+/// The core that the calling thread holds, null if none. REQUIRES: a LibraryScope (R2), which is
+/// seen to under the sanitizers; in the Simulator, where every build looks, by schedule_tail.
+inline Core* held_core() {
+  const Env& env = *current_env;
+#ifdef OTP_SANITIZED
+  require_library(env);
+#endif
+  return env.core;
+}
 
 /// Brackets every entry from user code into the library (R2, R3).
 class LibraryScope {

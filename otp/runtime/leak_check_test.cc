@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "otp/base/atomic.h"
+#include "otp/base/compiler.h"
 #include "otp/base/log.h"
 #include "otp/runtime/system.h"
 #include "otp/runtime/testing/deaf_operation.h"
@@ -155,7 +156,7 @@ TEST_CASE("what is left is said with whose it is", "[leak]") {
   }
 }
 
-#ifndef OTP_POOL_IS_MALLOC
+#ifndef OTP_SANITIZED
 TEST_CASE("blocks of memory that outlive a Simulator are named", "[leak]") {
   std::string left;
   internal::Letter* letter = nullptr;

@@ -84,9 +84,9 @@ void SystemImpl::refill_free_slots(std::vector<uint32_t>& out) {
   }
 }
 
-uint32_t SystemImpl::take_free_slot(Env* env) {
-  if (env->core != nullptr) {
-    std::vector<uint32_t>& free = env->core->free_slots;
+uint32_t SystemImpl::take_free_slot() {
+  if (Core* core = held_core()) {
+    std::vector<uint32_t>& free = core->free_slots;
     if (free.empty()) refill_free_slots(free);
     if (free.empty()) return 0;
     uint32_t index = free.back();
@@ -106,7 +106,7 @@ uint32_t SystemImpl::take_free_slot(Env* env) {
 uint64_t SystemImpl::spawn(std::unique_ptr<Process> body, const Birth& birth) {
   Env& env = *current_env;
   if (ending_.load(relaxed)) return 0;
-  uint32_t index = take_free_slot(&env);
+  uint32_t index = take_free_slot();
   if (index == 0) return 0;
   Slot& slot = slots_[index];
   uint64_t generation = static_cast<uint64_t>(slot.generation()) + 1;
@@ -211,8 +211,11 @@ uint64_t SystemImpl::process_count() const {
 // ---- Scheduling
 
 void SystemImpl::schedule_tail(uint32_t index) {
-  if (simulated_) return runnable_.push_back(index);
-  Core* core = current_env->core;
+  if (simulated_) {
+    require_library(*current_env);
+    return runnable_.push_back(index);
+  }
+  Core* core = held_core();
   if (core == nullptr) return inject(index);
   while (!core->queue.push(index)) {
     std::array<uint32_t, RunQueue::kCapacity / 2> half;
@@ -264,7 +267,7 @@ uint32_t SystemImpl::take_injected(Core& core) {
 
 TimerId SystemImpl::arm_timer(int64_t deadline, uint64_t target, Letter* letter,
                               uint16_t* core_index, bool goes_with_target) {
-  Core* mine = current_env->core;
+  Core* mine = held_core();
   Core& core = mine != nullptr ? *mine : *cores_[0];
   *core_index = static_cast<uint16_t>(core.index);
   bool earlier = false;

@@ -78,7 +78,7 @@ class SystemImpl {
   Slot& slot_of(uint64_t id) { return slots_[static_cast<uint32_t>(id)]; }
   uint64_t process_count() const;
   uint64_t new_reference() {
-    Core* core = current_env->core;
+    Core* core = held_core();
     return core != nullptr ? ++core->last_reference : new_reference_outside();
   }
 
@@ -86,7 +86,7 @@ class SystemImpl {
   int64_t now() const { return simulated_ ? virtual_now_ : monotonic_now(); }
   /// now(), cheaper. REQUIRES: a LibraryScope of this thread.
   int64_t core_now() const {
-    Core* core = current_env->core;
+    Core* core = held_core();
     return core != nullptr && !simulated_ ? core->clock.now() : now();
   }
   /// When `timeout` is over, counted from now; kNever for infinity. Never overflows.
@@ -139,7 +139,7 @@ class SystemImpl {
   /// Makes a slot runnable; the caller holds its run right. `woken`: prefer it to what waits
   /// already.
   void schedule_woken(uint32_t index) {
-    Core* core = current_env->core;
+    Core* core = held_core();
     if (core == nullptr || simulated_) [[unlikely]]
       return schedule_tail(index);
     // Who has just had the LIFO place waits for its turn: what many send to it comes together then.
@@ -174,7 +174,7 @@ class SystemImpl {
   void bury(Slot& slot, uint32_t index);
   bool mark_timed(uint64_t id);
   void drop_timers_of(uint64_t id);
-  uint32_t take_free_slot(Env* env);
+  uint32_t take_free_slot();
   void refill_free_slots(std::vector<uint32_t>& out);
   void inject(uint32_t index);
   void wake_idle_core();
@@ -273,7 +273,7 @@ inline void SystemImpl::deliver_message(Process* sender, uint64_t target, Letter
     slot.backlog.fetch_add(1, relaxed);
   letter->generation = static_cast<uint32_t>(target >> 32);
   if (slot.push(letter)) return schedule_woken(index);
-  Core* core = current_env->core;
+  Core* core = held_core();
   const uint32_t runs_on = slot.core.load(relaxed);
   if (core != nullptr && runs_on != core->index + 1) [[unlikely]] {
     ++core->sent_abroad;

@@ -78,6 +78,7 @@ void SystemImpl::terminate() {
   OutsideScope outside(*this);
   if (simulated_) {
     outside.env().core = cores_[0].get();
+    cores_[0]->owner.store(&outside.env(), relaxed);  // (R1), with one thread
     std::vector<std::string> ties = stale_ties();
     ending_.store(true, seq_cst);
     terminate_simulation(outside.env());

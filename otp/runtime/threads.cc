@@ -6,8 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <system_error>
 
+#include "otp/base/check.h"
 #include "otp/runtime/runtime_log.h"
 #include "otp/runtime/system_impl.h"
 
@@ -349,7 +351,8 @@ bool SystemImpl::hand_over(Core& core, uint64_t beat) {
   Worker* spare = spare_worker();
   if (spare == nullptr) return false;
   core.owner.store(nullptr, relaxed);
-  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  const int fenced = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  OTP_CHECK(fenced == 0, "membarrier: errno %d after it was registered", errno);
   if (holder->in_library.load(acquire) != 0 || core.beat.load(relaxed) != beat) {
     core.owner.store(holder, relaxed);
     workers_.pop_back();

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "otp/base/pool.h"
+#include "otp/base/compiler.h"
 #include "otp/behaviour/gen_server.h"
 #include "otp/runtime/runtime.h"
 #include "otp/runtime/system.h"
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-#ifdef OTP_POOL_IS_MALLOC
+#ifdef OTP_SANITIZED
 constexpr int kMany = 100'000;  // sanitizers are slow
 #else
 constexpr int kMany = 1'000'000;

@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "bazel/replay.h"
-#include "otp/base/pool.h"
+#include "otp/base/compiler.h"
 #include "otp/supervision/dynamic_supervisor.h"
 #include "otp/supervision/testing/sup_fixture.h"
 #include "otp/supervision/tree.h"
@@ -35,7 +35,7 @@ using Kind = sim::Plan::Kind;
 
 namespace {
 
-#ifdef OTP_POOL_IS_MALLOC
+#ifdef OTP_SANITIZED
 constexpr uint64_t kSeeds = 300;  // sanitizers are slow
 #else
 constexpr uint64_t kSeeds = 10'000;
@@ -393,7 +393,7 @@ TEST_CASE("random trees behave as the model of OTP's rules says", "[supervisor][
   SUCCEED("all seeds");
 }
 
-#ifndef OTP_POOL_IS_MALLOC
+#ifndef OTP_SANITIZED
 TEST_CASE("random trees leave no byte", "[supervisor][random]") {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     run_seed(seed);

@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "otp/base/compiler.h"
+
 namespace otp::release::testing {
 namespace {
 
@@ -160,7 +162,7 @@ std::string make_fifo(const std::string& path) {
 bool alive(long pid) { return pid > 0 && kill(static_cast<pid_t>(pid), 0) == 0; }
 
 bool sanitized() {
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#ifdef OTP_SANITIZED
   return true;
 #else
   return false;
