@@ -177,9 +177,8 @@ class [[nodiscard]] AsyncStream : public internal::StreamBase {
 
   std::optional<Result<T>> take(Slot* slot) {
     if (slot == nullptr) return std::nullopt;
-    ExitReason reason;
-    internal::Letter* letter = take_letter(*slot, reason);
-    if (letter == nullptr) return std::optional<Result<T>>(std::in_place, std::move(reason));
+    internal::Letter* letter = take_result(*slot);
+    if (letter == nullptr) return std::optional<Result<T>>(std::in_place, take_reason(*slot));
     if constexpr (std::is_void_v<T>) {
       internal::self_process().consume(letter);
       return std::optional<Result<T>>(std::in_place);
@@ -191,11 +190,11 @@ class [[nodiscard]] AsyncStream : public internal::StreamBase {
   }
 
   Pid start(Item item) {
-    Term input;
+    std::optional<Term> input;
     if (zips_input()) input = internal::term_of_item(item);
     auto body = std::make_unique<internal::FunctionTask<F, Item>>(function_, std::move(item));
     if constexpr (Adoption::kAdopts) body->hold();
-    return launch(std::move(body), std::move(input));
+    return launch(std::move(body), input ? &*input : nullptr);
   }
 
   void fill() noexcept override {

@@ -38,8 +38,7 @@ StreamBase::~StreamBase() {
   }
 }
 
-void StreamBase::require_owner() const {
-  if (&self_process() == &owner_) return;
+void StreamBase::refuse_stranger() const {
   throw std::invalid_argument("async_stream: expected a call by its owner " +
                               owner_.pid().to_string() + ", got one by " + self().to_string());
 }
@@ -62,7 +61,7 @@ StreamBase::Slot* StreamBase::take_slot() {
 
 void StreamBase::free_slot(Slot& slot) {
   slot.state = State::free;
-  slot.input = Term();
+  if (zips_input()) slot.input = Term();
   slot.next = free_;
   free_ = &slot;
   --occupied_;
@@ -90,7 +89,7 @@ void StreamBase::remove_running(Slot& slot) {
       slot.running_previous;
 }
 
-Pid StreamBase::launch(std::unique_ptr<TaskProcess> body, Term input) {
+Pid StreamBase::launch(std::unique_ptr<TaskProcess> body, Term* input) {
   Slot* slot = take_slot();
   try {
     Spawned spawned = spawn_task(std::move(body), {.link = true, .quiet = true, .sink = slot});
@@ -101,7 +100,7 @@ Pid StreamBase::launch(std::unique_ptr<TaskProcess> body, Term input) {
     throw;
   }
   slot->state = State::running;
-  slot->input = std::move(input);
+  if (input != nullptr) slot->input = std::move(*input);
   append_running(*slot);
   launched_ = true;
   if (options_.ordered) append_order(*slot);
@@ -125,19 +124,20 @@ void StreamBase::arrived(Slot& slot, Letter* letter) noexcept {
   }
 }
 
-Letter* StreamBase::take_letter(Slot& slot, ExitReason& reason) {
+Letter* StreamBase::take_result(Slot& slot) {
   LibraryScope scope(env());
   order_first_ = slot.next;
   if (order_first_ == nullptr) order_last_ = nullptr;
+  if (slot.letter == nullptr || slot.letter->kind == LetterKind::down) return nullptr;
   Letter* letter = std::exchange(slot.letter, nullptr);
-  const bool expired = letter == nullptr;
-  if (!expired && letter->kind != LetterKind::down) {
-    free_slot(slot);
-    return letter;
-  }
-  if (expired) {
-    reason = ExitReason::timeout();
-  } else {
+  free_slot(slot);
+  return letter;
+}
+
+ExitReason StreamBase::take_reason(Slot& slot) {
+  LibraryScope scope(env());
+  ExitReason reason = ExitReason::timeout();
+  if (Letter* letter = std::exchange(slot.letter, nullptr)) {
     reason = std::move(letter->as<ExitReason>());
     owner_.consume(letter);
   }
@@ -149,14 +149,10 @@ Letter* StreamBase::take_letter(Slot& slot, ExitReason& reason) {
   } else {
     free_slot(slot);
   }
-  return nullptr;
+  return reason;
 }
 
 // ---- Waiting
-
-bool StreamBase::is_ready() const {
-  return order_first_ != nullptr && order_first_->state != State::running;
-}
 
 // True: next() has an answer now.
 bool StreamBase::over() const {
@@ -208,13 +204,9 @@ bool StreamBase::holds() {
   return false;
 }
 
-StreamBase::Slot* StreamBase::resume(bool suspended) {
-  if (suspended) {
-    LibraryScope scope(env());
-    owner_.abandon_wait();
-  }
-  if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
-  return is_ready() ? order_first_ : nullptr;
+void StreamBase::resumed() {
+  LibraryScope scope(env());
+  owner_.abandon_wait();
 }
 
 // ---- Ending tasks

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "otp/async/async.h"
 #include "otp/base/exit_reason.h"
@@ -70,23 +71,32 @@ class StreamBase : Condition {
       suspended_ = true;
       stream_.suspend();
     }
-    Slot* await_resume() { return stream_.resume(suspended_); }
+    Slot* await_resume() {
+      if (suspended_) stream_.resumed();
+      return stream_.deliverable();
+    }
 
    private:
     StreamBase& stream_;
     bool suspended_ = false;
   };
 
-  void require_owner() const;
+  void require_owner() const {
+    if (&self_process() != &owner_) [[unlikely]]
+      refuse_stranger();
+  }
   bool zips_input() const { return options_.zip_input_on_exit; }
   bool wants_more() const { return !exhausted_ && !ending_ && occupied_ < concurrency_; }
   bool is_ready() const;
   void exhausted() { exhausted_ = true; }
-  Pid launch(std::unique_ptr<TaskProcess> body, Term input);
+  /// `input`: for the reason of a failure, if zips_input(); else null.
+  Pid launch(std::unique_ptr<TaskProcess> body, Term* input);
   /// Ends the stream: next() throws it once every task is gone.
   void fail(std::exception_ptr thrown);
-  /// Frees the slot. Its result, to be consumed; or null and the reason.
-  Letter* take_letter(Slot& slot, ExitReason& reason);
+  /// Takes the first slot of order_. Its result, to be consumed, and the slot is free; or null, and
+  /// take_reason() must follow.
+  Letter* take_result(Slot& slot);
+  ExitReason take_reason(Slot& slot);
   /// Gives those that have none their deadline.
   void stamp();
   /// Asks the source while wants_more(). Runs as user code. What is thrown goes to fail().
@@ -97,7 +107,9 @@ class StreamBase : Condition {
 
   bool ready();
   void suspend();
-  Slot* resume(bool suspended);
+  void resumed();
+  Slot* deliverable();
+  [[noreturn]] void refuse_stranger() const;
   bool holds() override;
   bool over() const;
   Slot* take_slot();
@@ -147,6 +159,16 @@ struct StreamBase::Slot final : ResultSink {
   Letter* letter = nullptr;  // done: what came
   Term input;
 };
+
+inline bool StreamBase::is_ready() const {
+  return order_first_ != nullptr && order_first_->state != State::running;
+}
+
+inline StreamBase::Slot* StreamBase::deliverable() {
+  if (thrown_ != nullptr) [[unlikely]]
+    std::rethrow_exception(std::exchange(thrown_, nullptr));
+  return is_ready() ? order_first_ : nullptr;
+}
 
 }  // namespace internal
 }  // namespace otp
