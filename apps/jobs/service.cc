@@ -27,7 +27,12 @@ otp::ChildSpec workers_child(const otp::config::ChildDecl& decl) {
 }
 
 otp::ChildSpec spawner_child(const otp::config::ChildDecl& decl) {
-  return otp::child<otp::io::ChildServer>(decl.id, {}, otp::options_of(decl));
+  return otp::child<otp::io::ChildServer>(
+      decl.id,
+      [] {
+        return otp::io::ChildServer::Args{.lock = otp::settings<Settings>().database + ".commands"};
+      },
+      otp::options_of(decl));
 }
 
 otp::ChildSpec listener_child(const otp::config::ChildDecl& decl) {

@@ -1,9 +1,11 @@
 #include "otp/io/child_program.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/auxv.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,13 +38,51 @@ std::string this_program() {
   return path == nullptr ? std::string() : std::string(path);
 }
 
-/// Starts the program with `socket` as its descriptor 3 and next to no environment.
-int spawn_guardian(const std::string& program, int socket, pid_t& pid) {
+/// Waits for the lock of `file`, with a look every few ms, as flock() itself knows no deadline. No
+/// descriptor when there can be no lock, for the reason `why`. Error: it is held until `deadline`.
+std::variant<Descriptor, SystemError> take_lock(const std::string& file,
+                                                Clock::time_point deadline,
+                                                std::optional<SystemError>& why) {
+  // To read, as a file that is there can be locked also where nothing can be written. Above the
+  // numbers under which a guardian gets its descriptors.
+  constexpr int kLowest = 16;
+  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
+  Descriptor lock(opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, kLowest) : -1);
+  if (!lock) {
+    why = SystemError::last("open " + file);
+    return lock;
+  }
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) {
+      why = SystemError::last("lock " + file);
+      return Descriptor();
+    }
+    if (Clock::now() >= deadline) {
+      return SystemError{.code = ETIMEDOUT,
+                         .what = "wait for the end of an earlier life's commands, whose guardian "
+                                 "locks " +
+                                 file};
+    }
+    constexpr int kLookEveryMs = 2;
+    ::poll(nullptr, 0, kLookEveryMs);
+  }
+  return lock;
+}
+
+/// Starts the program with `socket` and `lock` (-1: none) as its descriptors 3 and 4 and next to no
+/// environment.
+int spawn_guardian(const std::string& program, int socket, int lock, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawnattr_init(&attributes);
   ::posix_spawn_file_actions_adddup2(&actions, socket, internal::kGuardianSocket);
+  if (lock >= 0) {
+    ::posix_spawn_file_actions_adddup2(&actions, lock, internal::kGuardianLock);
+  } else {
+    ::posix_spawn_file_actions_addclose(&actions, internal::kGuardianLock);
+  }
   sigset_t all, none;
   ::sigfillset(&all);
   ::sigemptyset(&none);
@@ -89,17 +129,23 @@ std::string ChildExit::to_string() const {
 
 std::variant<ChildPrograms, SystemError> ChildPrograms::launch(Options options) {
   ignore_sigpipe();
+  ChildPrograms programs;
+  Descriptor lock;
+  if (!options.lock.empty()) {
+    auto taken = take_lock(options.lock, Clock::now() + options.lock_timeout, programs.unlocked_);
+    if (auto* error = std::get_if<SystemError>(&taken)) return std::move(*error);
+    lock = std::get<Descriptor>(std::move(taken));
+  }
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     return SystemError::last("make a socket pair");
   }
-  ChildPrograms programs;
   programs.socket_ = Descriptor(ends[0]);
   Descriptor theirs(ends[1]);
   const int buffer_bytes = 2 * static_cast<int>(internal::kDatagramBytesMax);
   ::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
   const std::string program = options.program.empty() ? this_program() : options.program;
-  const int error = spawn_guardian(program, theirs.get(), programs.keeper_);
+  const int error = spawn_guardian(program, theirs.get(), lock.get(), programs.keeper_);
   if (error != 0) {
     programs.keeper_ = -1;
     return SystemError{.code = error, .what = "start the guardian " + program};
@@ -133,6 +179,7 @@ ChildPrograms& ChildPrograms::operator=(ChildPrograms&& other) noexcept {
   if (this == &other) return *this;
   stop();
   socket_ = std::move(other.socket_);
+  unlocked_ = std::move(other.unlocked_);
   keeper_ = std::exchange(other.keeper_, -1);
   guardian_ = std::exchange(other.guardian_, -1);
   boot_ = std::move(other.boot_);

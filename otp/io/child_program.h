@@ -86,9 +86,19 @@ class ChildPrograms {
     /// The program to start as guardian; empty: this program. Its main must call guardian_main().
     std::string program = {};
     std::chrono::milliseconds start_timeout{10000};
+    /// A file, made if need be, that the guardian keeps locked until the last of its commands is
+    /// gone. launch() waits for it first: so a node that is started at once after a `kill -9` of
+    /// the one before finds nothing of it running. Empty: commands of an earlier life are killed
+    /// just as surely, but perhaps a little after this one's start.
+    std::string lock = {};
+    /// A guardian gives up on what cannot be killed after 30 s.
+    std::chrono::milliseconds lock_timeout{40000};
   };
 
   /// Starts a guardian and waits until it is ready (some ms, once at boot).
+  ///
+  /// Errors: what the system says of starting it; ETIMEDOUT: it is not ready in start_timeout, or
+  ///         the lock was held for lock_timeout; EPROTO: the program is no guardian.
   ///
   /// Also makes this OS process ignore SIGPIPE if nobody has set it: writing to a command that does
   /// not read must be an error, not the end of the node.
@@ -115,6 +125,9 @@ class ChildPrograms {
   bool wants_write() const { return !requests_.empty(); }
   std::vector<ChildEvent> on_ready();
 
+  /// Why the guardian has no lock (a folder that cannot be written, a file system without locks),
+  /// although one was asked for. Everything else works.
+  const std::optional<SystemError>& unlocked() const { return unlocked_; }
   bool lost() const { return !socket_; }
   size_t running() const { return commands_.size(); }  ///< asked for and not yet failed or ended
   pid_t guardian_pid() const { return guardian_; }
@@ -137,6 +150,7 @@ class ChildPrograms {
   void lose(std::vector<ChildEvent>& events);
 
   Descriptor socket_;
+  std::optional<SystemError> unlocked_;
   pid_t keeper_ = -1;    // our child
   pid_t guardian_ = -1;  // its child, which serves
   std::string boot_;

@@ -14,6 +14,7 @@
 #include <catch2/catch.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,12 @@ std::vector<pid_t> members_of(pid_t group) {
     if (process.group == group && process.state != 'Z') members.push_back(process.pid);
   }
   return members;
+}
+
+std::string unique_file(const char* name) {
+  const char* folder = std::getenv("TEST_TMPDIR");
+  return std::string(folder == nullptr ? "/tmp" : folder) + "/" + name + "." +
+         std::to_string(::getpid());
 }
 
 /// Processes of this parent; commands' orphans end up with the guardian.
@@ -292,6 +299,64 @@ TEST_CASE("kill -9 of the node, alone or with one of its guardians, kills all de
   if (killed == with_keeper) ::kill(keeper, SIGKILL);
   ::waitpid(node, nullptr, 0);
   CHECK(eventually([&] { return std::ranges::none_of(family, alive); }));
+}
+
+TEST_CASE("who starts with the same lock after a kill -9 finds nothing of the earlier life",
+          "[io][child]") {
+  const std::string lock = unique_file("commands");
+  auto made = make_pipe();
+  Pipe& pids = std::get<Pipe>(made);
+  const pid_t node = fork_node([&] {
+    CommandRunner runner({.lock = lock});
+    const uint64_t id = runner.start({"sh", "-c", "setsid sleep 300 & exec sleep 300"});
+    runner.until_started(id);
+    const pid_t both[] = {runner.programs.guardian_pid(), runner.outcomes[id].process->pid};
+    if (::write(pids.write_end.get(), both, sizeof both) < 0) return 1;
+    runner.until([] { return false; });
+    return 0;
+  });
+  pid_t both[2] = {};
+  REQUIRE(::read(pids.read_end.get(), both, sizeof both) == sizeof both);
+  pid_t stranger = 0;  // no stored identity leads to it
+  REQUIRE(eventually([&] {
+    for (const ProcessStat& process : all_processes()) {
+      if (process.parent == both[1] && process.session == process.pid) stranger = process.pid;
+    }
+    return stranger != 0;
+  }));
+  const pid_t guardians[] = {both[0], process_stat(both[0])->parent};
+  for (const pid_t guardian : guardians) ::kill(guardian, SIGSTOP);  // they are slow to notice
+  ::kill(node, SIGKILL);
+  ::waitpid(node, nullptr, 0);
+  std::string error;
+  bool left = true;
+  auto next = std::async(std::launch::async, [&] {
+    auto launched = ChildPrograms::launch({.lock = lock});
+    left = alive(stranger);
+    if (auto* failed = std::get_if<SystemError>(&launched)) error = failed->to_string();
+  });
+  CHECK(next.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
+  for (const pid_t guardian : guardians) ::kill(guardian, SIGCONT);
+  next.wait();
+  CHECK(error == "");
+  CHECK_FALSE(left);
+  ::unlink(lock.c_str());
+}
+
+TEST_CASE("a lock that is held, or cannot be, is told", "[io][child]") {
+  const std::string lock = unique_file("commands");
+  CommandRunner runner({.lock = lock});
+  CHECK_FALSE(runner.programs.unlocked());
+  auto second = ChildPrograms::launch({.lock = lock, .lock_timeout = {}});
+  REQUIRE(std::holds_alternative<SystemError>(second));
+  CHECK(std::get<SystemError>(second).code == ETIMEDOUT);
+  CHECK_THAT(std::get<SystemError>(second).to_string(), Catch::Contains(lock));
+  ::unlink(lock.c_str());
+
+  CommandRunner without({.lock = "/proc/nowhere/commands"});
+  REQUIRE(without.programs.unlocked());
+  CHECK(without.programs.unlocked()->code == ENOENT);
+  CHECK(without.run({"true"}).exit->code == 0);
 }
 
 TEST_CASE("when the guardian is killed its commands are reported lost and killed", "[io][child]") {

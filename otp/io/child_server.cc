@@ -40,7 +40,8 @@ ChildServer::~ChildServer() = default;
 Async<Init> ChildServer::init() {
   trap_exit(true);
   std::unique_ptr<internal::Spawner> spawner = internal::make_spawner();
-  auto launched = co_await otp::blocking(internal::launch, std::move(spawner), args_.guardian);
+  ChildPrograms::Options options{.program = args_.guardian, .lock = args_.lock};
+  auto launched = co_await otp::blocking(internal::launch, std::move(spawner), std::move(options));
   if ((*launched)->error) {
     co_return otp::stop(ExitReason::tagged("guardian", Term((*launched)->error->to_string())));
   }

@@ -59,6 +59,7 @@ class ChildServer {
  public:
   struct Args {
     std::string guardian = {};  ///< the program to start as guardian; empty: this one
+    std::string lock = {};      ///< see ChildPrograms::Options::lock
   };
   using Info = Protocol<internal::ChildServerReady>;
 

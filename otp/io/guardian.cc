@@ -29,6 +29,7 @@
 namespace otp::io {
 namespace {
 
+using internal::kGuardianLock;
 using internal::kGuardianSocket;
 using internal::kStandardStreams;
 using internal::WireMessage;
@@ -150,11 +151,12 @@ class Guardian {
 void Guardian::set_up() {
   // Descriptors that the node may have left open are none of ours, nor are its standard streams:
   // whoever reads those waits until everybody has closed them.
-  if (::syscall(SYS_close_range, kGuardianSocket + 1, ~0U, 0U) != 0) {
+  if (::syscall(SYS_close_range, kGuardianLock + 1, ~0U, 0U) != 0) {
     const long end = ::sysconf(_SC_OPEN_MAX);
-    for (int fd = kGuardianSocket + 1; fd < end; ++fd) ::close(fd);
+    for (int fd = kGuardianLock + 1; fd < end; ++fd) ::close(fd);
   }
   ::fcntl(kGuardianSocket, F_SETFD, FD_CLOEXEC);
+  ::fcntl(kGuardianLock, F_SETFD, FD_CLOEXEC);  // held by both of us, and released by our ends
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < kGuardianSocket; ++fd) ::dup2(null, fd);
   if (null > kGuardianSocket) ::close(null);

@@ -12,17 +12,15 @@ namespace otp::io {
 ///
 /// Why a process, and not a thread of the node:
 ///  - `kill -9` of the node, an abort or the out-of-memory killer leave nobody inside it to clean
-///  up. Here the
-///    kernel closes the node's end of a socket, and the guardian kills every command at once.
-///    (PDEATHSIG cannot do that: posix_spawn has no way to set it, it reaches the command but not
-///    its children, and it fires when the *thread* that started the command ends.)
-///  - As a child subreaper it also inherits what commands leave behind (`daemonize`, `sh -c '...
-///  &'`): no zombies,
-///    also when the node is process 1, and nothing survives. A node collecting "any child" would
-///    steal others' statuses.
-///  - It has two descriptors, one thread and an empty signal mask to give: what commands inherit is
-///  decided here
-///    and not by whatever the node happens to have open, blocked or ignored at that moment.
+///    up. Here the kernel closes the node's end of a socket, and the guardian kills every command
+///    at once. (PDEATHSIG cannot do that: posix_spawn has no way to set it, it reaches the command
+///    but not its children, and it fires when the *thread* that started the command ends.)
+///  - As a child subreaper it also inherits what commands leave behind (`daemonize`,
+///    `sh -c '... &'`): no zombies, also when the node is process 1, and nothing survives. A node
+///    collecting "any child" would steal others' statuses.
+///  - It has few descriptors, one thread and an empty signal mask to give: what commands inherit
+///    is decided here and not by whatever the node happens to have open, blocked or ignored at
+///    that moment.
 ///  - Starting from a small process costs the same whatever the node's size.
 /// The price: two more processes in `ps`, and two datagrams a command. No pidfd is needed: only the
 /// guardian collects its children, so a pid that it has not collected cannot be another's.
@@ -42,8 +40,11 @@ namespace otp::io {
 /// process.
 ///
 /// When the node goes away everything is killed with SIGKILL, descendants included, until nothing
-/// is left. SIGTERM, SIGINT and SIGHUP are ignored: a service manager that signals the whole group
-/// of processes means the node, which ends in order and then closes the socket.
+/// is left. The next node may be up before that, so both processes hold the lock that the node gave
+/// them until they end, and the next node waits for it (ChildPrograms::Options::lock).
+///
+/// SIGTERM, SIGINT and SIGHUP are ignored: a service manager that signals the whole group of
+/// processes means the node, which ends in order and then closes the socket.
 
 /// True when this program was started to be a guardian.
 bool is_guardian(int argc, char** argv);

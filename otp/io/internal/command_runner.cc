@@ -12,8 +12,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr int kLookEveryMs = 5;
 
-ChildPrograms launched() {
-  auto result = ChildPrograms::launch({});
+ChildPrograms launched(ChildPrograms::Options options) {
+  auto result = ChildPrograms::launch(std::move(options));
   if (const auto* error = std::get_if<SystemError>(&result)) {
     throw std::runtime_error(error->to_string());
   }
@@ -22,7 +22,8 @@ ChildPrograms launched() {
 
 }  // namespace
 
-CommandRunner::CommandRunner() : programs(launched()) {}
+CommandRunner::CommandRunner(ChildPrograms::Options options)
+    : programs(launched(std::move(options))) {}
 
 uint64_t CommandRunner::start(std::vector<std::string> argv, ChildPipes::Options options) {
   return start({.argv = std::move(argv), .env = {"PATH=/usr/bin:/bin"}}, std::move(options));

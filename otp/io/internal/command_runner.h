@@ -24,7 +24,7 @@ struct Outcome {
 
 class CommandRunner {
  public:
-  CommandRunner();
+  explicit CommandRunner(ChildPrograms::Options options = {});
 
   uint64_t start(std::vector<std::string> argv, ChildPipes::Options options = {});
   uint64_t start(const ChildCommand& command, ChildPipes::Options options = {});

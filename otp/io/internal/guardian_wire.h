@@ -11,8 +11,10 @@
 
 namespace otp::io::internal {
 
-/// The descriptor under which a guardian finds its socket, and the word that makes a program one.
+/// The descriptors under which a guardian finds its socket and, if it has one, its lock
+/// (ChildPrograms::Options), and the word that makes a program one.
 inline constexpr int kGuardianSocket = 3;
+inline constexpr int kGuardianLock = 4;
 inline constexpr const char* kGuardianArgument = "--otp-guardian";
 
 /// One datagram takes this much at most; a command's arguments and environment must fit.

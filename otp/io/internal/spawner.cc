@@ -16,6 +16,7 @@
 #include "otp/io/internal/asio_context.h"
 #include "otp/io/internal/child_news.h"
 #include "otp/io/internal/simulated_poller.h"
+#include "otp/runtime/runtime_log.h"
 
 namespace otp::io::internal {
 
@@ -29,8 +30,8 @@ class GuardianSpawner final : public Spawner {
   explicit GuardianSpawner(AsioPoller& poller)
       : owner_{&self_process().system(), self_process().id()}, socket_(poller.context()) {}
 
-  std::optional<SystemError> launch(const std::string& guardian) override {
-    auto launched = ChildPrograms::launch({.program = guardian});
+  std::optional<SystemError> launch(const ChildPrograms::Options& options) override {
+    auto launched = ChildPrograms::launch(options);
     if (auto* error = std::get_if<SystemError>(&launched)) return std::move(*error);
     programs_.emplace(std::get<ChildPrograms>(std::move(launched)));
     const int copy = ::fcntl(programs_->fd(), F_DUPFD_CLOEXEC, 0);
@@ -38,7 +39,14 @@ class GuardianSpawner final : public Spawner {
     socket_.assign(copy);
     return std::nullopt;
   }
-  void begin() override { watch(); }
+  void begin() override {
+    if (const auto& why = programs_->unlocked()) {
+      otp::internal::log_runtime(
+          owner_.system->log(), LogLevel::warning,
+          "the next start will not wait for the end of this one's commands: " + why->to_string());
+    }
+    watch();
+  }
 
   std::variant<Started, SystemError> start(uint64_t id, const ChildCommand& command) override {
     auto made = programs_->start(id, command);
@@ -86,7 +94,9 @@ class ScriptedSpawner final : public Spawner {
  public:
   explicit ScriptedSpawner(SimulatedPrograms programs) : programs_(std::move(programs)) {}
 
-  std::optional<SystemError> launch(const std::string&) override { return std::nullopt; }
+  std::optional<SystemError> launch(const ChildPrograms::Options&) override {
+    return std::nullopt;
+  }
   void begin() override {}
   std::variant<Started, SystemError> start(uint64_t id, const ChildCommand& command) override {
     ScriptedChild child = programs_.play(command);
@@ -144,7 +154,9 @@ class ScriptedSpawner final : public Spawner {
 /// For a System without sockets.
 class NoSpawner final : public Spawner {
  public:
-  std::optional<SystemError> launch(const std::string&) override { return refusal(); }
+  std::optional<SystemError> launch(const ChildPrograms::Options&) override {
+    return refusal();
+  }
   void begin() override {}
   std::variant<Started, SystemError> start(uint64_t, const ChildCommand&) override {
     return refusal();
@@ -169,8 +181,8 @@ std::unique_ptr<Spawner> make_spawner() {
 }
 
 unchecked<std::unique_ptr<Launched>> launch(std::unique_ptr<Spawner> spawner,
-                                            const std::string& guardian) {
-  std::optional<SystemError> error = spawner->launch(guardian);
+                                            const ChildPrograms::Options& options) {
+  std::optional<SystemError> error = spawner->launch(options);
   return {std::make_unique<Launched>(Launched{std::move(spawner), std::move(error)})};
 }
 

@@ -23,7 +23,7 @@ class Spawner {
   };
   virtual ~Spawner() = default;
   /// May block: starts what it needs.
-  virtual std::optional<SystemError> launch(const std::string& guardian) = 0;
+  virtual std::optional<SystemError> launch(const ChildPrograms::Options& options) = 0;
   /// After launch(), in the server's process.
   virtual void begin() = 0;
   virtual std::variant<Started, SystemError> start(uint64_t id, const ChildCommand& command) = 0;
@@ -40,9 +40,8 @@ struct Launched {
   std::unique_ptr<Spawner> spawner;
   std::optional<SystemError> error;
 };
-/// Takes: guardian: see ChildServer::Args.
 unchecked<std::unique_ptr<Launched>> launch(std::unique_ptr<Spawner> spawner,
-                                            const std::string& guardian);
+                                            const ChildPrograms::Options& options);
 /// Kills what still runs and returns when it is gone.
 void shut_down(std::unique_ptr<Spawner> spawner);
 
