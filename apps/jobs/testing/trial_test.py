@@ -115,12 +115,12 @@ class Trial(unittest.TestCase):
         if job["error"].startswith("interrupted"):
             self.assertEqual((job["state"], job["attempts"]), ("failed", INTERRUPTIONS_MAX))
         elif job["kind"] == "refused":
-            self.assertEqual((job["state"], job["exit_status"]), ("failed", 3))
-            self.assertGreaterEqual(job["attempts"], 2)
-            self.assertGreaterEqual(len(runs), 2)
+            self.assertEqual((job["state"], job["exit_status"]), ("failed", 3), job)
+            self.assertGreaterEqual(job["attempts"], 2, job)
+            self.assertGreaterEqual(len(runs), 2, job)
         else:
-            self.assertEqual((job["state"], job["exit_status"]), ("done", 0))
-            self.assertGreaterEqual(len(runs), 1)
+            self.assertEqual((job["state"], job["exit_status"]), ("done", 0), job)
+            self.assertGreaterEqual(len(runs), 1, job)
 
     def check_limits(self, submission, runs):
         starts = recorded_starts(self.folder.name)
