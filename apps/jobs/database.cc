@@ -440,7 +440,7 @@ Database::Result<Recovered> Database::recover(const Recovery& how) {
       }
       fail.bind(int64_t{job.interruptions}).bind(how.at.count()).bind(job.id).run();
       c.store_result({.id = job.id,
-                      .error = known ? "the service ended while the command ran"
+                      .error = known ? "interrupted: the service ended while the command ran"
                                      : "the kind is no longer configured"});
       c.statements->delete_input.bind(job.id).run();
       c.move(job.kind, job.state, State::failed);

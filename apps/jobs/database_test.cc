@@ -303,7 +303,7 @@ TEST_CASE("a job that ends with the service each time is not run for ever", "[jo
   apply_one(db, StartAttempt{.id = id});
   CHECK(must(db.recover(how)).failed == 1);
   CHECK(found(folder, id).attempts == 3);
-  CHECK(found(folder, id).error == "the service ended while the command ran");
+  CHECK(found(folder, id).error == "interrupted: the service ended while the command ran");
 }
 
 TEST_CASE("a job cancelled while it ran is not run again after a crash", "[jobs][database]") {
