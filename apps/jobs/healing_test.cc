@@ -18,6 +18,7 @@
 #include "apps/jobs/limiters.h"
 #include "apps/jobs/service.h"
 #include "apps/jobs/settings.h"
+#include "apps/jobs/sqlite.h"
 #include "apps/jobs/store.h"
 #include "apps/jobs/testing/configuration.h"
 #include "apps/jobs/worker.h"
@@ -25,6 +26,7 @@
 #include "otp/base/log.h"
 #include "otp/io/asio_poller.h"
 #include "otp/io/guardian.h"
+#include "otp/runtime/process_info.h"
 #include "otp/runtime/system.h"
 #include "otp/supervision/dynamic_supervisor.h"
 #include "otp/supervision/supervisor.h"
@@ -194,7 +196,49 @@ otp::Async<Healed> kill_during_a_job(otp::SupervisorSpec tree, std::string name)
   co_return healed;
 }
 
+/// Kills the process that writes for the store, while it waits for the disk.
+otp::Async<Healed> kill_a_writer(otp::SupervisorSpec tree, std::string database) {
+  otp::trap_exit(true);
+  auto supervisor = (co_await otp::Supervisor::start_link(std::move(tree))).or_exit();
+  const JobId running = co_await submit("hang", "");
+  co_await wait(running, State::running, 1);
+  const otp::Pid store = otp::whereis("store").value_or(otp::Pid{});
+  Sqlite lock(database, 5s);
+  lock.run("BEGIN IMMEDIATE");
+  otp::spawn([]() -> otp::Async<void> { (void)co_await submit("echo", "unheard"); });
+  otp::Pid writer{};
+  while (writer == otp::Pid{}) {
+    const auto info = co_await otp::process_info(store);
+    for (const otp::Pid linked : info->links) {
+      if (linked != supervisor.pid()) writer = linked;
+    }
+  }
+  const otp::Reference monitor = otp::monitor(store);
+  otp::exit(writer, otp::ExitReason::kill());
+  auto ours = [monitor](const otp::Down& down) { return down.reference == monitor; };
+  co_await otp::receive<otp::Down>(ours);
+  lock.rollback();
+  Healed healed;
+  healed.interrupted = co_await wait(running, State::running, 2);
+  const JobId next = co_await submit("echo", "hello");
+  healed.next = co_await wait(next, State::done, 1);
+  co_await stop_tree(supervisor.pid());
+  co_return healed;
+}
+
 }  // namespace
+
+TEST_CASE("a store whose writer dies ends, and is started again", "[jobs]") {
+  TemporaryFolder folder;
+  const otp::config::Configuration configuration = configuration_in(folder.path());
+  otp::System system(otp::io::system_options());
+  system.impl().attach(otp::stable_hash<Settings>, configuration.settings);
+  const Healed healed =
+      system.run(kill_a_writer, tree(configuration), folder.path() + "/jobs.db");
+  CHECK(healed.interrupted.state == State::running);
+  CHECK(healed.interrupted.attempts == 2);
+  CHECK(healed.next.state == State::done);
+}
 
 TEST_CASE("whichever server is killed, the tree heals and no job is lost", "[jobs]") {
   const char* name = GENERATE("listener", "worker", "workers", "spawner", "limiters", "store");

@@ -313,14 +313,19 @@ void Store::handle_info(Done done) {
 
 otp::CastResult Store::handle_info(otp::ExitMessage message) {
   if (!message.reason.is_abnormal()) return otp::noreply();
-  return otp::stop(message.reason);  // the process of a round: its database is gone with it
+  lane_lost_ = true;  // the process of a round or a reading: its connection is gone with it
+  return otp::stop(message.reason);
 }
 
 otp::Async<void> Store::terminate(otp::ExitReason) {
-  while (writing_ || reads_->reader == nullptr) {
-    Done done = co_await otp::receive<Done>();
-    finish(std::move(done));
-    begin_round();
+  while (!lane_lost_ && (writing_ || reads_->reader == nullptr)) {
+    auto next = co_await otp::receive<Done, otp::ExitMessage>();
+    if (auto* done = std::get_if<Done>(&next)) {
+      finish(std::move(*done));
+      begin_round();
+    } else {
+      lane_lost_ = std::get<otp::ExitMessage>(next).reason.is_abnormal();
+    }
   }
   // One that is killed, or a lane that is full, leaves it to the destructors.
   Connections connections{std::move(next_->disk), std::move(reads_->reader)};

@@ -149,6 +149,7 @@ class Store {
   bool writing_ = false;         // a round is on the blocking lane
   bool open_ = false;            // the database, after the last round
   bool writes_ = false;          // as Writes answers
+  bool lane_lost_ = false;       // a connection on the blocking lane will not come back
 
   std::unique_ptr<Reads> reads_;  // what waits for a reading
 };
