@@ -14,7 +14,6 @@
 #include <catch2/catch.hpp>
 #include <charconv>
 #include <cstdlib>
-#include <future>
 #include <string>
 #include <vector>
 
@@ -305,7 +304,9 @@ TEST_CASE("who starts with the same lock after a kill -9 finds nothing of the ea
           "[io][child]") {
   const std::string lock = unique_file("commands");
   auto made = make_pipe();
+  auto also_made = make_pipe();
   Pipe& pids = std::get<Pipe>(made);
+  Pipe& seen = std::get<Pipe>(also_made);
   const pid_t node = fork_node([&] {
     CommandRunner runner({.lock = lock});
     const uint64_t id = runner.start({"sh", "-c", "setsid sleep 300 & exec sleep 300"});
@@ -328,18 +329,20 @@ TEST_CASE("who starts with the same lock after a kill -9 finds nothing of the ea
   for (const pid_t guardian : guardians) ::kill(guardian, SIGSTOP);  // they are slow to notice
   ::kill(node, SIGKILL);
   ::waitpid(node, nullptr, 0);
-  std::string error;
-  bool left = true;
-  auto next = std::async(std::launch::async, [&] {
+  const pid_t next = fork_node([&] {
     auto launched = ChildPrograms::launch({.lock = lock});
-    left = alive(stranger);
-    if (auto* failed = std::get_if<SystemError>(&launched)) error = failed->to_string();
+    const bool left = alive(stranger);
+    if (::write(seen.write_end.get(), &left, sizeof left) < 0) return 2;
+    return std::holds_alternative<ChildPrograms>(launched) ? 0 : 1;
   });
-  CHECK(next.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
+  seen.write_end.reset();
+  pollfd wait{.fd = seen.read_end.get(), .events = POLLIN, .revents = 0};
+  CHECK(::poll(&wait, 1, 100) == 0);  // ms
   for (const pid_t guardian : guardians) ::kill(guardian, SIGCONT);
-  next.wait();
-  CHECK(error == "");
+  bool left = true;
+  REQUIRE(::read(seen.read_end.get(), &left, sizeof left) == sizeof left);
   CHECK_FALSE(left);
+  CHECK(status_of(next) == 0);
   ::unlink(lock.c_str());
 }
 
