@@ -79,16 +79,25 @@ OTP_UNINSTRUMENTED void take_interrupted(const ucontext_t& context, StackTrace* 
 #if defined(__x86_64__)
   const auto pc = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
   const auto frame = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RBP]);
+  const uintptr_t caller =  // of a function that has just been called
+      *reinterpret_cast<const uintptr_t*>(context.uc_mcontext.gregs[REG_RSP]);
 #elif defined(__aarch64__)
   const auto pc = static_cast<uintptr_t>(context.uc_mcontext.pc);
   const auto frame = static_cast<uintptr_t>(context.uc_mcontext.regs[29]);
+  const auto caller = static_cast<uintptr_t>(context.uc_mcontext.regs[30]);
 #else
 #error "capture_thread: this processor's registers are not known here"
 #endif
 #if !defined(OTP_TSAN)
   Unwound unwound{out, pc, false};
   _Unwind_Backtrace(add_interrupted, &unwound);
-  if (unwound.found) return;
+  if (out->size() > 1) return;
+  if (unwound.found) {
+    // The linker's stub of a function in another module: no table knows it, and it has no frame.
+    out->clear();
+    const uintptr_t stub[] = {frame, caller};
+    return internal::walk_frames(pc, reinterpret_cast<uintptr_t>(stub), 0, out);
+  }
 #endif
   internal::walk_frames(pc, frame, 0, out);
 }

@@ -96,7 +96,7 @@ def is_alive(pid):
     try:
         with open("/proc/%d/stat" % pid, "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] != b"Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: between open and read
         return False
 
 
