@@ -79,12 +79,12 @@ OTP_UNINSTRUMENTED void take_interrupted(const ucontext_t& context, StackTrace* 
 #if defined(__x86_64__)
   const auto pc = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
   const auto frame = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RBP]);
-  const uintptr_t caller =  // of a function that has just been called
+  [[maybe_unused]] const uintptr_t caller =  // of a function that has just been called
       *reinterpret_cast<const uintptr_t*>(context.uc_mcontext.gregs[REG_RSP]);
 #elif defined(__aarch64__)
   const auto pc = static_cast<uintptr_t>(context.uc_mcontext.pc);
   const auto frame = static_cast<uintptr_t>(context.uc_mcontext.regs[29]);
-  const auto caller = static_cast<uintptr_t>(context.uc_mcontext.regs[30]);
+  [[maybe_unused]] const auto caller = static_cast<uintptr_t>(context.uc_mcontext.regs[30]);
 #else
 #error "capture_thread: this processor's registers are not known here"
 #endif
