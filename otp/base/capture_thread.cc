@@ -70,34 +70,45 @@ OTP_UNINSTRUMENTED _Unwind_Reason_Code add_interrupted(_Unwind_Context* context,
   unwound->out->push(address);
   return unwound->out->truncated() ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
+
+// Of the linker's stub of a function in another module no table knows, and it has no frame: its
+// caller is where a function that has just been called returns to. The unwinder takes the registers
+// of the interrupted code from `context`, so it is shown that caller there for a moment.
+OTP_UNINSTRUMENTED void add_callers_of_stub(ucontext_t& context, StackTrace* out) noexcept {
+  const mcontext_t registers = context.uc_mcontext;
+#if defined(__x86_64__)
+  auto& pc = context.uc_mcontext.gregs[REG_RIP];
+  auto& top = context.uc_mcontext.gregs[REG_RSP];
+  pc = *reinterpret_cast<const greg_t*>(top);
+  top += sizeof(uintptr_t);
+#elif defined(__aarch64__)
+  auto& pc = context.uc_mcontext.pc;
+  pc = context.uc_mcontext.regs[30];
+#endif
+  Unwound unwound{out, static_cast<uintptr_t>(pc), false};
+  _Unwind_Backtrace(add_interrupted, &unwound);
+  context.uc_mcontext = registers;
+}
 #endif
 
 // By the unwind tables first: a stuck thread mostly sits in libc, which has no frame pointers. With
 // glibc >= 2.35 the unwinder finds the tables by _dl_find_object, which takes no lock. The thread
 // sanitizer intercepts what the unwinder calls, and would deadlock: there frame pointers must do.
-OTP_UNINSTRUMENTED void take_interrupted(const ucontext_t& context, StackTrace* out) noexcept {
+OTP_UNINSTRUMENTED void take_interrupted(ucontext_t& context, StackTrace* out) noexcept {
 #if defined(__x86_64__)
   const auto pc = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
   const auto frame = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RBP]);
-  [[maybe_unused]] const uintptr_t caller =  // of a function that has just been called
-      *reinterpret_cast<const uintptr_t*>(context.uc_mcontext.gregs[REG_RSP]);
 #elif defined(__aarch64__)
   const auto pc = static_cast<uintptr_t>(context.uc_mcontext.pc);
   const auto frame = static_cast<uintptr_t>(context.uc_mcontext.regs[29]);
-  [[maybe_unused]] const auto caller = static_cast<uintptr_t>(context.uc_mcontext.regs[30]);
 #else
 #error "capture_thread: this processor's registers are not known here"
 #endif
 #if !defined(OTP_TSAN)
   Unwound unwound{out, pc, false};
   _Unwind_Backtrace(add_interrupted, &unwound);
-  if (out->size() > 1) return;
-  if (unwound.found) {
-    // The linker's stub of a function in another module: no table knows it, and it has no frame.
-    out->clear();
-    const uintptr_t stub[] = {frame, caller};
-    return internal::walk_frames(pc, reinterpret_cast<uintptr_t>(stub), 0, out);
-  }
+  if (out->size() == 1) add_callers_of_stub(context, out);
+  if (unwound.found) return;
 #endif
   internal::walk_frames(pc, frame, 0, out);
 }
@@ -115,7 +126,7 @@ OTP_UNINSTRUMENTED void on_signal(int, siginfo_t* info, void* context) {
   if (slot.word.compare_exchange_strong(expected, make_word(turn, kTaken),
                                         std::memory_order_acquire)) {
     slot.stack.clear();
-    take_interrupted(*static_cast<const ucontext_t*>(context), &slot.stack);
+    take_interrupted(*static_cast<ucontext_t*>(context), &slot.stack);
     expected = make_word(turn, kTaken);
     // release: pairs with the requester's acquire, which then reads the stack.
     if (!slot.word.compare_exchange_strong(expected, make_word(turn, kDone),
