@@ -30,6 +30,7 @@ OTP_UNINSTRUMENTED bool readable(uintptr_t address) noexcept {
 // takes no lock and may be used in signal handlers.
 class ModuleCheck {
  public:
+  OTP_UNINSTRUMENTED ModuleCheck() noexcept {}  // one that the compiler writes is instrumented
   OTP_UNINSTRUMENTED bool contains(uintptr_t address) noexcept {
     if (address >= begin_ && address < end_) return true;
     dl_find_object found;

@@ -63,7 +63,7 @@ class StackTrace {
   size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
   /// The stack was deeper than kMaxFrames.
-  bool truncated() const noexcept { return truncated_; }
+  OTP_UNINSTRUMENTED bool truncated() const noexcept { return truncated_; }
   std::span<const uintptr_t> addresses() const noexcept { return {addresses_.data(), size_}; }
 
   void clear() noexcept;
