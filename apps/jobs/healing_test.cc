@@ -177,23 +177,33 @@ struct Healed {
   Job next = {};
 };
 
-/// Kills `name` while a job runs, and looks at what becomes of that job and of the next one.
+/// Kills `victim` and waits for the end of `watched`.
+otp::Async<void> kill(otp::Pid victim, otp::Pid watched) {
+  const otp::Reference monitor = otp::monitor(watched);
+  otp::exit(victim, otp::ExitReason::kill());
+  auto ours = [monitor](const otp::Down& down) { return down.reference == monitor; };
+  co_await otp::receive<otp::Down>(ours);
+}
+
+/// What becomes of the job that ran and of the next one; then the tree is stopped.
+otp::Async<Healed> look_at_jobs(otp::Pid supervisor, JobId running, int attempts) {
+  Healed healed;
+  healed.interrupted = co_await wait(running, State::running, attempts);
+  const JobId next = co_await submit("echo", "hello");
+  healed.next = co_await wait(next, State::done, 1);
+  co_await stop_tree(supervisor);
+  co_return healed;
+}
+
+/// Kills `name` while a job runs.
 otp::Async<Healed> kill_during_a_job(otp::SupervisorSpec tree, std::string name) {
   otp::trap_exit(true);
   auto supervisor = (co_await otp::Supervisor::start_link(std::move(tree))).or_exit();
   const JobId running = co_await submit("hang", "");
   co_await wait(running, State::running, 1);
   const otp::Pid victim = co_await find_victim(name);
-  const otp::Reference monitor = otp::monitor(victim);
-  otp::exit(victim, otp::ExitReason::kill());
-  auto ours = [monitor](const otp::Down& down) { return down.reference == monitor; };
-  co_await otp::receive<otp::Down>(ours);
-  Healed healed;
-  healed.interrupted = co_await wait(running, State::running, name == "listener" ? 1 : 2);
-  const JobId next = co_await submit("echo", "hello");
-  healed.next = co_await wait(next, State::done, 1);
-  co_await stop_tree(supervisor.pid());
-  co_return healed;
+  co_await kill(victim, victim);
+  co_return co_await look_at_jobs(supervisor.pid(), running, name == "listener" ? 1 : 2);
 }
 
 /// Kills the process that writes for the store, while it waits for the disk.
@@ -213,17 +223,9 @@ otp::Async<Healed> kill_a_writer(otp::SupervisorSpec tree, std::string database)
       if (linked != supervisor.pid()) writer = linked;
     }
   }
-  const otp::Reference monitor = otp::monitor(store);
-  otp::exit(writer, otp::ExitReason::kill());
-  auto ours = [monitor](const otp::Down& down) { return down.reference == monitor; };
-  co_await otp::receive<otp::Down>(ours);
+  co_await kill(writer, store);
   lock.rollback();
-  Healed healed;
-  healed.interrupted = co_await wait(running, State::running, 2);
-  const JobId next = co_await submit("echo", "hello");
-  healed.next = co_await wait(next, State::done, 1);
-  co_await stop_tree(supervisor.pid());
-  co_return healed;
+  co_return co_await look_at_jobs(supervisor.pid(), running, 2);
 }
 
 }  // namespace
@@ -233,8 +235,7 @@ TEST_CASE("a store whose writer dies ends, and is started again", "[jobs]") {
   const otp::config::Configuration configuration = configuration_in(folder.path());
   otp::System system(otp::io::system_options());
   system.impl().attach(otp::stable_hash<Settings>, configuration.settings);
-  const Healed healed =
-      system.run(kill_a_writer, tree(configuration), folder.path() + "/jobs.db");
+  const Healed healed = system.run(kill_a_writer, tree(configuration), folder.path() + "/jobs.db");
   CHECK(healed.interrupted.state == State::running);
   CHECK(healed.interrupted.attempts == 2);
   CHECK(healed.next.state == State::done);
