@@ -14,34 +14,31 @@
 ///
 ///   asleep     head == null. Nobody holds the run right. Whoever pushes the first letter gets it.
 ///   scheduled  head != null, the slot's index lies in exactly one run queue. The queue holds the
-///   right. running    head != null, one thread runs the slot. That thread holds the right. (a slot
-///   never sleeps with a letter it has not looked at)
+///              right.
+///   running    head != null, one thread runs the slot. That thread holds the right.
+/// (A slot never sleeps with a letter it has not looked at.)
 ///
 /// Independently of that a slot is *inhabited* (`body` is a process) or *vacant* (`body` is null).
 /// A vacant slot still runs: its behaviour is the undertaker, which answers what must be answered.
 ///
 /// Invariants
 ///  (S1) Exactly one holder of the run right at a time; only the holder touches `anchor`, `first`,
-///  `body`. (S2) head is the last letter pushed, or null when the slot sleeps. Senders only
-///  exchange it; the holder
-///       only compares-and-swaps it from `anchor` to null, to fall asleep.
+///       `body`.
+///  (S2) head is the last letter pushed, or null when the slot sleeps. Senders only exchange it;
+///       the holder only compares-and-swaps it from `anchor` to null, to fall asleep.
 ///  (S3) While awake, `anchor` is the last letter that the holder has looked at (null right after
-///  waking,
-///       when `first` is the letter that woke the slot). Its memory stays until it is passed.
+///       waking, when `first` is the letter that woke the slot). Its memory stays until it is
+///       passed.
 ///  (S4) Between a sender's exchange and its link to `next`, later letters cannot be seen. The
-///  holder sees
-///       head != anchor then, and requeues the slot: it neither sleeps nor spins.
+///       holder sees head != anchor then, and requeues the slot: it neither sleeps nor spins.
 ///  (S5) `state` is written by the owner of the vacant slot (who is about to give birth) and by the
-///  run
-///       right's holder at death. Anybody may read it; the name table sets kNamed by
+///       run right's holder at death. Anybody may read it; the name table sets kNamed by
 ///       compare-and-swap, whoever arms a timer for the tenant kTimed.
 ///  (S6) A generation is never used twice. When the last one is used up, the slot is retired: it
-///  stays
-///       vacant, and its undertaker answers for ever.
+///       stays vacant, and its undertaker answers for ever.
 ///  (S7) A letter carries the generation it is meant for. A tenant answers letters for older
-///  generations
-///       like the undertaker. A birth is a letter too, pushed before anybody knows the new pid: so
-///       every letter for a generation comes after its `start`.
+///       generations like the undertaker. A birth is a letter too, pushed before anybody knows the
+///       new pid: so every letter for a generation comes after its `start`.
 ///
 /// Promise: what a sender did before push() is visible to the handler of that letter.
 namespace otp::internal {
